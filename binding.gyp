@@ -1,0 +1,38 @@
+# Four things: the addon (host side), a guest library per language (inside a
+# cell), and the keeper (a static program between them).
+{
+  'variables': { 'openssl_fips': '' },
+  'target_defaults': {
+    'cflags': ['-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Wformat-security', '-fvisibility=hidden', '-fno-strict-aliasing'],
+    'cflags!': ['-O3', '-fno-omit-frame-pointer'],
+    'defines': ['_GNU_SOURCE', 'NAPI_VERSION=9'],
+    'ldflags': ['-Wl,-z,now', '-Wl,-z,relro', '-Wl,-z,noexecstack'],
+  },
+  'targets': [
+    {
+      'target_name': 'code_jail',
+      'sources': [
+        'src/addon.c', 'src/addon_value.c', 'src/engine.c', 'src/run.c', 'src/backend_local.c',
+        'src/wire.c', 'src/json.c', 'src/buf.c', 'src/error.c',
+      ],
+      'ldflags': ['-Wl,-z,nodelete', '-Wl,--exclude-libs,ALL'],
+    },
+    {
+      'target_name': 'guest_node',
+      'sources': ['src/guest/guest_node.c', 'src/guest/zygote.c', '<!@(ls src/cell/*.c)'],
+      'libraries': ['-ldl'],
+    },
+    {
+      'target_name': 'guest_python',
+      'product_extension': 'so',
+      'sources': ['src/guest/guest_python.c', 'src/guest/zygote.c', '<!@(ls src/cell/*.c)'],
+      'libraries': ['-ldl'],
+    },
+    {
+      'target_name': 'code-jail-keeper',
+      'type': 'executable',
+      'sources': ['src/guest/keeper.c', 'src/guest/closure.c', 'src/guest/zygote.c', '<!@(ls src/cell/*.c)'],
+      'ldflags': ['-static', '-pthread'],
+    },
+  ],
+}
