@@ -24,7 +24,7 @@
     },
     {
       'target_name': 'guest_python',
-      'product_extension': 'so',
+      'target_conditions': [['1==1', { 'product_extension': 'so' }]],  # after addon.gypi's own
       'sources': ['src/guest/guest_python.c', 'src/guest/zygote.c', '<!@(ls src/cell/*.c)'],
       'libraries': ['-ldl'],
     },
