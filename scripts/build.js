@@ -50,10 +50,7 @@ function readStamp() {
 }
 
 function isBuilt(stamp, now) {
-  return (
-    stamp.build === now.build &&
-    RESULTS.every((name) => fs.existsSync(path.join(BUILD, 'Release', name)))
-  );
+  return stamp.build === now.build && RESULTS.every((name) => fs.existsSync(path.join(BUILD, 'Release', name)));
 }
 
 // Headers of this very Node where they lie beside it; otherwise node-gyp looks
