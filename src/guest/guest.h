@@ -24,6 +24,10 @@ struct guest_job { // borrowed: valid until the process ends
 // Makes every mapping MADV_DOFORK itself.
 int guest_serve(const char *runtime, char why[256]);
 
+// In the zygote, before guest_serve: the boot cannot go on (a preload that is
+// not there, ...). The text reaches the caller's JailError. Never returns.
+_Noreturn void guest_fail(const char *text);
+
 // In the cell, once re-seeded and pre-touched: verifies the walls, parks
 // (REPORT_PARKED), blocks for the job, puts its descriptors in place
 // (1 stdout, 2 stderr, PROTOCOL_RESULT_FD), closes everything else, lowers the
