@@ -86,7 +86,8 @@ static int send_with(int to, const struct report *report, const char *text, size
     memcpy(CMSG_DATA(head), fds, fd_count * sizeof(int));
   }
   ssize_t sent;
-  do sent = sendmsg(to, &message, MSG_NOSIGNAL);
+  do
+    sent = sendmsg(to, &message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
   return sent < 0 ? -errno : 0;
 }
@@ -116,27 +117,35 @@ _Noreturn static void fail(const struct cell_error *error) {
 
 static struct cell *find(uint32_t id) {
   for (size_t i = 0; i < cell_count; i++)
-    if (cells[i].id == id) return &cells[i];
+    if (cells[i].id == id)
+      return &cells[i];
   return NULL;
 }
 
 // Lock held. The pid is the cell's own for as long as it is in the table: the
 // zygote reaps only when we say so.
 static void kill_cell(struct cell *cell, uint32_t verdict) {
-  if (!cell->verdict) cell->verdict = verdict;
-  if (cell->pidfd >= 0 && syscall(SYS_pidfd_send_signal, cell->pidfd, SIGKILL, NULL, 0) == 0) return;
-  if (cell->pid > 0) kill(cell->pid, SIGKILL);
+  if (!cell->verdict)
+    cell->verdict = verdict;
+  if (cell->pidfd >= 0 && syscall(SYS_pidfd_send_signal, cell->pidfd, SIGKILL, NULL, 0) == 0)
+    return;
+  if (cell->pid > 0)
+    kill(cell->pid, SIGKILL);
 }
 
 static void set_armed(struct cell *cell, bool armed) {
-  if (cell->armed == armed) return;
+  if (cell->armed == armed)
+    return;
   cell->armed = armed;
-  if (armed) armed_count++;
-  else armed_count--;
+  if (armed)
+    armed_count++;
+  else
+    armed_count--;
 }
 
 static void close_fd(int fd) {
-  if (fd >= 0) close(fd);
+  if (fd >= 0)
+    close(fd);
 }
 
 // ---- the memory watch ----
@@ -154,7 +163,8 @@ static uint64_t field(const char *text, const char *name) {
 static int read_memory(int status, struct memory *memory) {
   char text[4096];
   ssize_t size = status < 0 ? -1 : pread(status, text, sizeof text - 1, 0);
-  if (size <= 0) return -1;
+  if (size <= 0)
+    return -1;
   text[size] = 0;
   memory->own_bytes = field(text, "\nRssAnon:") + field(text, "\nRssShmem:");
   memory->rss_bytes = field(text, "\nVmRSS:");
@@ -183,8 +193,10 @@ static void *watch(void *unused) {
     for (size_t i = 0; armed_count && i < cell_count; i++) {
       struct memory memory;
       struct cell *cell = &cells[i];
-      if (!cell->armed || read_memory(cell->status, &memory)) continue;
-      if (memory.own_bytes + tmpfs_bytes(cell) > cell->limit_bytes) kill_cell(cell, VERDICT_MEMORY);
+      if (!cell->armed || read_memory(cell->status, &memory))
+        continue;
+      if (memory.own_bytes + tmpfs_bytes(cell) > cell->limit_bytes)
+        kill_cell(cell, VERDICT_MEMORY);
     }
     pthread_mutex_unlock(&lock);
     nanosleep(&(struct timespec){.tv_nsec = WATCH_US * 1000}, NULL);
@@ -198,7 +210,8 @@ static void *watch(void *unused) {
 static void order_zygote(uint32_t type, uint32_t id) {
   struct order order = {.type = type, .cell = id};
   ssize_t sent;
-  do sent = send(zygote, &order, sizeof order, MSG_NOSIGNAL);
+  do
+    sent = send(zygote, &order, sizeof order, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
 }
 
@@ -217,7 +230,8 @@ static void on_fork(const struct order *order) {
 
 static void on_arm(const struct order *order) {
   struct cell *cell = find(order->cell);
-  if (!cell || !cell->parked) return; // it has ended meanwhile, and GONE is on its way
+  if (!cell || !cell->parked)
+    return; // it has ended meanwhile, and GONE is on its way
   cell->due_ns = now_ns() + order->deadline_us * 1000u;
   cell->limit_bytes = cell->base_bytes + order->memory_bytes;
   set_armed(cell, true);
@@ -227,13 +241,18 @@ static void on_arm(const struct order *order) {
 static void on_order(void) {
   struct order order;
   ssize_t size = recv(PROTOCOL_FD, &order, sizeof order, MSG_DONTWAIT);
-  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (size != sizeof order) end_all(0); // the host has gone
+  if (size < 0 && (errno == EINTR || errno == EAGAIN))
+    return;
+  if (size != sizeof order)
+    end_all(0); // the host has gone
   pthread_mutex_lock(&lock);
   struct cell *cell = find(order.cell);
-  if (order.type == ORDER_FORK) on_fork(&order);
-  else if (order.type == ORDER_ARM) on_arm(&order);
-  else if (order.type == ORDER_KILL && cell) kill_cell(cell, VERDICT_ASKED);
+  if (order.type == ORDER_FORK)
+    on_fork(&order);
+  else if (order.type == ORDER_ARM)
+    on_arm(&order);
+  else if (order.type == ORDER_KILL && cell)
+    kill_cell(cell, VERDICT_ASKED);
   pthread_mutex_unlock(&lock);
 }
 
@@ -252,10 +271,10 @@ struct delivery {
 static int receive(struct delivery *in) {
   char control[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof in->fds)];
   struct iovec parts[2] = {{&in->report, sizeof in->report}, {in->text, sizeof in->text - 1}};
-  struct msghdr message = {
-      .msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control};
+  struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control};
   ssize_t size = recvmsg(zygote, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (size < 0) return errno == EAGAIN || errno == EINTR ? -1 : 0;
+  if (size < 0)
+    return errno == EAGAIN || errno == EINTR ? -1 : 0;
   in->fd_count = 0;
   in->sender = 0;
   for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
@@ -268,7 +287,8 @@ static int receive(struct delivery *in) {
       in->sender = who.pid; // translated to our pid namespace by the kernel
     }
   }
-  if (size < (ssize_t)sizeof in->report) return size == 0 ? 0 : -1;
+  if (size < (ssize_t)sizeof in->report)
+    return size == 0 ? 0 : -1;
   in->text_bytes = (size_t)size - sizeof in->report;
   in->text[in->text_bytes] = 0;
   return 1;
@@ -288,7 +308,8 @@ static void on_parked(struct delivery *in) {
   struct memory memory = {0};
   char path[64];
   if (!cell || cell->parked || in->fd_count < 1 || in->sender <= 0) {
-    for (size_t i = 0; i < in->fd_count; i++) close(in->fds[i]);
+    for (size_t i = 0; i < in->fd_count; i++)
+      close(in->fds[i]);
     return;
   }
   cell->pid = in->sender;
@@ -306,13 +327,15 @@ static void on_parked(struct delivery *in) {
   int fds[2] = {in->fds[0], cell->pidfd};
   send_with(PROTOCOL_FD, &in->report, NULL, 0, fds, cell->pidfd >= 0 ? 2 : 1);
   close(in->fds[0]);
-  if (cell->verdict) kill_cell(cell, cell->verdict); // ordered while it was still being built
+  if (cell->verdict)
+    kill_cell(cell, cell->verdict); // ordered while it was still being built
 }
 
 static void on_gone(struct delivery *in) {
   struct cell *cell = find(in->report.cell);
   in->report.verdict = cell ? cell->verdict : VERDICT_NONE;
-  if (cell) forget(cell);
+  if (cell)
+    forget(cell);
   tell(&in->report, NULL, 0);
   order_zygote(ORDER_REAP, in->report.cell);
 }
@@ -324,7 +347,8 @@ static void on_failed(struct delivery *in) {
     end_all(1);
   }
   struct cell *cell = find(in->report.cell);
-  if (cell) forget(cell);
+  if (cell)
+    forget(cell);
   tell(&in->report, in->text, in->text_bytes);
 }
 
@@ -341,12 +365,17 @@ _Noreturn static void on_zygote_end(void) {
 static void on_report(void) {
   static struct delivery in;
   int got = receive(&in);
-  if (got == 0) on_zygote_end();
-  if (got < 0) return;
+  if (got == 0)
+    on_zygote_end();
+  if (got < 0)
+    return;
   pthread_mutex_lock(&lock);
-  if (in.report.type == REPORT_PARKED) on_parked(&in);
-  else if (in.report.type == REPORT_GONE) on_gone(&in);
-  else if (in.report.type == REPORT_FAILED) on_failed(&in);
+  if (in.report.type == REPORT_PARKED)
+    on_parked(&in);
+  else if (in.report.type == REPORT_GONE)
+    on_gone(&in);
+  else if (in.report.type == REPORT_FAILED)
+    on_failed(&in);
   pthread_mutex_unlock(&lock);
 }
 
@@ -358,16 +387,19 @@ static int64_t keep_time(void) {
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < cell_count; i++) {
     struct cell *cell = &cells[i];
-    if (!cell->due_ns) continue;
+    if (!cell->due_ns)
+      continue;
     if (cell->due_ns <= now && cell->armed) {
       kill_cell(cell, VERDICT_DEADLINE);
       cell->due_ns = 0;
     } else if (cell->due_ns <= now) {
       // Perhaps we were all stopped for a while: one more chance.
-      if (cell->strikes++) on_zygote_end();
+      if (cell->strikes++)
+        on_zygote_end();
       cell->due_ns = now + SETUP_MS * 1000000ull;
     }
-    if (cell->due_ns && cell->due_ns < next) next = cell->due_ns;
+    if (cell->due_ns && cell->due_ns < next)
+      next = cell->due_ns;
   }
   pthread_mutex_unlock(&lock);
   return next == UINT64_MAX ? -1 : (int64_t)(next - now);
@@ -378,35 +410,45 @@ _Noreturn static void serve(void) {
     int64_t left = keep_time();
     struct timespec wait = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
     struct pollfd source[2] = {{.fd = PROTOCOL_FD, .events = POLLIN}, {.fd = zygote, .events = POLLIN}};
-    if (ppoll(source, 2, left < 0 ? NULL : &wait, NULL) <= 0) continue;
-    if (source[0].revents) on_order();
-    if (source[1].revents) on_report();
+    if (ppoll(source, 2, left < 0 ? NULL : &wait, NULL) <= 0)
+      continue;
+    if (source[0].revents)
+      on_order();
+    if (source[1].revents)
+      on_report();
   }
 }
 
 // ---- init, and the zygote's first moments ----
 
 struct birth {
-  int lifeline;      // init's end: closes with the keeper
-  int zygote_end;    // becomes the zygote's PROTOCOL_FD
+  int lifeline;   // init's end: closes with the keeper
+  int zygote_end; // becomes the zygote's PROTOCOL_FD
 };
 
-static void on_child(int number) { (void)number; }
+static void on_child(int number) {
+  (void)number;
+}
 
 // In a cold cell, walled: makes the descriptors what zygote.c expects, then execs.
 _Noreturn static void exec_cold(void) {
   int from[5], high[5];
   spawner_cell(from);
   // Out of the way first, then down to their numbers.
-  for (int i = 0; i < 5; i++) high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 32);
   for (int i = 0; i < 5; i++)
-    if (high[i] >= 0) dup2(high[i], PROTOCOL_JOB_FD + i);
-    else close(PROTOCOL_JOB_FD + i);
+    high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 32);
+  for (int i = 0; i < 5; i++)
+    if (high[i] >= 0)
+      dup2(high[i], PROTOCOL_JOB_FD + i);
+    else
+      close(PROTOCOL_JOB_FD + i);
   fcntl(PROTOCOL_FD, F_SETFD, 0);
   size_t count = 0;
-  while (closure.envp[count]) count++;
+  while (closure.envp[count])
+    count++;
   char *envp[16] = {SPAWNER_COLD "=1"};
-  for (size_t i = 0; i < count && i < 14; i++) envp[i + 1] = closure.envp[i];
+  for (size_t i = 0; i < count && i < 14; i++)
+    envp[i + 1] = closure.envp[i];
   execve(closure.argv[0], closure.argv, envp);
   _exit(127);
 }
@@ -414,16 +456,20 @@ _Noreturn static void exec_cold(void) {
 _Noreturn static void become_zygote(const struct birth *birth) {
   struct cell_error error = {0};
   int end = fcntl(birth->zygote_end, F_DUPFD, 10), null = open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; fd++) dup2(null, fd);
+  for (int fd = 0; fd < 3; fd++)
+    dup2(null, fd);
   dup2(end, PROTOCOL_FD);
   close_fd(end);
-  if (null > PROTOCOL_FD) close(null);
-  if (birth->zygote_end > PROTOCOL_FD) close(birth->zygote_end);
+  if (null > PROTOCOL_FD)
+    close(null);
+  if (birth->zygote_end > PROTOCOL_FD)
+    close(birth->zygote_end);
   close(birth->lifeline);
   if (cell_zygote_filter(&error) == 0) {
     if (plan.cold) {
       char why[256];
-      if (spawner_serve(closure.runtime, why) == 0) exec_cold();
+      if (spawner_serve(closure.runtime, why) == 0)
+        exec_cold();
       _exit(127);
     }
     execve(closure.argv[0], closure.argv, closure.envp);
@@ -447,7 +493,8 @@ static int init_main(void *argument) {
   sigprocmask(SIG_BLOCK, &blocked, &open_mask);
   // A copy of the keeper's own sockets here would outlive it.
   for (int fd = 3; fd < 256; fd++)
-    if (fd != birth->lifeline && fd != birth->zygote_end) close(fd);
+    if (fd != birth->lifeline && fd != birth->zygote_end)
+      close(fd);
   pid_t child = fork();
   if (child == 0) {
     signal(SIGCHLD, SIG_DFL);
@@ -457,9 +504,11 @@ static int init_main(void *argument) {
   close(birth->zygote_end);
   while (child > 0) {
     struct pollfd source = {.fd = birth->lifeline, .events = POLLIN};
-    if (ppoll(&source, 1, NULL, &open_mask) > 0) break;
+    if (ppoll(&source, 1, NULL, &open_mask) > 0)
+      break;
     for (pid_t gone; (gone = waitpid(-1, NULL, WNOHANG)) > 0;)
-      if (gone == child) child = -1;
+      if (gone == child)
+        child = -1;
   }
   return 0;
 }
@@ -469,7 +518,8 @@ static int init_main(void *argument) {
 static void parse_boot(char *text, size_t bytes, struct boot *boot) {
   for (char *at = text; at < text + bytes && *at; at += strlen(at) + 1) {
     char *value = strchr(at, '=');
-    if (!value) continue;
+    if (!value)
+      continue;
     const struct {
       const char *name;
       const char **to;
@@ -477,11 +527,14 @@ static void parse_boot(char *text, size_t bytes, struct boot *boot) {
                  {"guest_dir", &boot->guest_dir}, {"guest_lib", &boot->guest_lib}, {"module_dir", &boot->module_dir}};
     size_t name = (size_t)(value++ - at);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-      if (strlen(known[i].name) == name && !strncmp(at, known[i].name, name)) *known[i].to = value;
+      if (strlen(known[i].name) == name && !strncmp(at, known[i].name, name))
+        *known[i].to = value;
     if (!strncmp(at, "preload=", 8) && boot->preload_count < CLOSURE_LIST_MAX)
       boot->preload[boot->preload_count++] = value;
-    if (!strncmp(at, "allow_weak=", 11)) boot->allow_weak = *value == '1';
-    if (!strncmp(at, "memory_cap_mb=", 14)) boot->memory_cap_mb = (unsigned)strtoul(value, NULL, 10);
+    if (!strncmp(at, "allow_weak=", 11))
+      boot->allow_weak = *value == '1';
+    if (!strncmp(at, "memory_cap_mb=", 14))
+      boot->memory_cap_mb = (unsigned)strtoul(value, NULL, 10);
   }
 }
 
@@ -489,9 +542,11 @@ static void receive_boot(struct boot *boot) {
   static char message[PROTOCOL_MESSAGE_MAX + 1];
   struct cell_error error = {0};
   ssize_t size;
-  do size = recv(PROTOCOL_FD, message, PROTOCOL_MESSAGE_MAX, 0);
+  do
+    size = recv(PROTOCOL_FD, message, PROTOCOL_MESSAGE_MAX, 0);
   while (size < 0 && errno == EINTR);
-  if (size <= 0) _exit(0);
+  if (size <= 0)
+    _exit(0);
   struct order order;
   memcpy(&order, message, sizeof order);
   if ((size_t)size > sizeof order && order.type == ORDER_BOOT)
@@ -514,21 +569,26 @@ static void await_ready(void) {
       cell_fail(&error, -ETIMEDOUT, "boot", "%s was not ready within %d s", closure.argv[0], BOOT_MS / 1000);
       fail(&error);
     }
-    if (source[0].revents & (POLLHUP | POLLERR)) end_all(0);
+    if (source[0].revents & (POLLHUP | POLLERR))
+      end_all(0);
     int got = source[1].revents ? receive(&in) : -1;
-    if (got < 0) continue;
+    if (got < 0)
+      continue;
     if (got == 0) {
       cell_fail(&error, -EPIPE, "boot", "%s ended before it was ready (%s)", closure.argv[0], closure.runtime);
       fail(&error);
     }
-    if (in.report.type == REPORT_FAILED) on_failed(&in);
-    if (in.report.type == REPORT_READY) break;
+    if (in.report.type == REPORT_FAILED)
+      on_failed(&in);
+    if (in.report.type == REPORT_READY)
+      break;
   }
   size_t size = in.text_bytes;
   for (int i = 0; i < CELL_LAYER_COUNT && size < sizeof in.text - 256; i++)
     if (!(plan.want & CELL_BIT(i)))
-      size += (size_t)snprintf(in.text + size, sizeof in.text - size, "missing=%s:%s", cell_layer_name(i),
-                               plan.reason[i]) + 1;
+      size +=
+        (size_t)snprintf(in.text + size, sizeof in.text - size, "missing=%s:%s", cell_layer_name(i), plan.reason[i]) +
+        1;
   in.report.layers = plan.want;
   tell(&in.report, in.text, size);
 }
@@ -539,7 +599,8 @@ static void send_plan(void) {
     struct cell_plan plan;
   } message = {{.type = ORDER_PLAN}, plan};
   ssize_t sent;
-  do sent = send(zygote, &message, sizeof message, MSG_NOSIGNAL);
+  do
+    sent = send(zygote, &message, sizeof message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
 }
 
@@ -553,7 +614,8 @@ static void start_zygote(void) {
   setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
   struct birth birth = {lifeline[0], pair[1]};
   zygote = pair[0];
-  if (cell_outer_spawn(&plan, &closure.root, init_main, &birth, &init_pid, &error)) fail(&error);
+  if (cell_outer_spawn(&plan, &closure.root, init_main, &birth, &init_pid, &error))
+    fail(&error);
   close(pair[1]);
   close(lifeline[0]);
 }
@@ -562,12 +624,16 @@ int main(void) {
   struct cell_error error = {0};
   struct boot boot = {.memory_cap_mb = 4096};
   int null = open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; fd++) dup2(null, fd);
-  for (int fd = 4; fd < 1024; fd++) close(fd);
-  if (null > 3) close(null);
+  for (int fd = 0; fd < 3; fd++)
+    dup2(null, fd);
+  for (int fd = 4; fd < 1024; fd++)
+    close(fd);
+  if (null > 3)
+    close(null);
   fcntl(PROTOCOL_FD, F_SETFD, FD_CLOEXEC);
   prctl(PR_SET_NAME, "code-jail");
-  if (chdir("/")) _exit(1);
+  if (chdir("/"))
+    _exit(1);
   receive_boot(&boot);
   plan.language = !strcmp(boot.language, "python");
   plan.cold = boot.start && !strcmp(boot.start, "cold");
@@ -575,9 +641,14 @@ int main(void) {
   plan.tmpfs_bytes = 64ull << 20;
   plan.tmpfs_inodes = 16384;
   plan.nice = 10;
-  if (cell_plan_probe(&plan, &error)) fail(&error);
-  if (!boot.allow_weak && cell_plan_acceptable(&plan, &error)) fail(&error);
-  if (closure_resolve(&boot, &plan, &closure, &error)) fail(&error);
+  if (cell_plan_probe(&plan, &error))
+    fail(&error);
+  if (!boot.allow_weak && cell_plan_acceptable(&plan, &error)) {
+    snprintf(error.stage, sizeof error.stage, "isolation"); // the engine knows it by this word
+    fail(&error);
+  }
+  if (closure_resolve(&boot, &plan, &closure, &error))
+    fail(&error);
   start_zygote();
   send_plan();
   await_ready();

@@ -68,7 +68,8 @@ static int tell(const struct report *report, const char *text, size_t text_bytes
     memcpy(CMSG_DATA(head), fds, fd_count * sizeof(int));
   }
   ssize_t sent;
-  do sent = sendmsg(PROTOCOL_FD, &message, MSG_NOSIGNAL);
+  do
+    sent = sendmsg(PROTOCOL_FD, &message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
   return sent < 0 ? -errno : 0;
 }
@@ -92,12 +93,14 @@ _Noreturn void guest_fail(const char *text) {
 // refuse (vvar, vsyscall) do not matter.
 static int let_memory_fork(char why[256]) {
   FILE *maps = fopen("/proc/self/maps", "re");
-  if (!maps) return snprintf(why, 256, "cannot read /proc/self/maps: %s", strerror(errno)), -1;
+  if (!maps)
+    return snprintf(why, 256, "cannot read /proc/self/maps: %s", strerror(errno)), -1;
   char line[1024], mode[8];
   unsigned long from, to;
   int result = 0;
   while (fgets(line, sizeof line, maps)) {
-    if (sscanf(line, "%lx-%lx %7s", &from, &to, mode) != 3) continue;
+    if (sscanf(line, "%lx-%lx %7s", &from, &to, mode) != 3)
+      continue;
     madvise((void *)from, to - from, MADV_DOFORK);
     // Memory that two cells could both write would be a channel between them.
     if (mode[1] == 'w' && mode[3] == 's') {
@@ -115,21 +118,27 @@ static int let_memory_fork(char why[256]) {
 static int check_quiet(char why[256]) {
   int threads = 0, result = 0;
   DIR *tasks = opendir("/proc/self/task");
-  for (struct dirent *entry; tasks && (entry = readdir(tasks));) threads += entry->d_name[0] != '.';
-  if (tasks) closedir(tasks);
+  for (struct dirent *entry; tasks && (entry = readdir(tasks));)
+    threads += entry->d_name[0] != '.';
+  if (tasks)
+    closedir(tasks);
   if (threads != 1) {
-    snprintf(why, 256, "the runtime has %d threads after boot; a preload that starts threads cannot be forked", threads);
+    snprintf(why, 256, "the runtime has %d threads after boot; a preload that starts threads cannot be forked",
+             threads);
     return -1;
   }
   DIR *fds = opendir("/proc/self/fd");
-  if (!fds) return snprintf(why, 256, "cannot read /proc/self/fd: %s", strerror(errno)), -1;
+  if (!fds)
+    return snprintf(why, 256, "cannot read /proc/self/fd: %s", strerror(errno)), -1;
   for (struct dirent *entry; (entry = readdir(fds));) {
     int fd = atoi(entry->d_name);
     char path[64], target[256];
-    if (fd <= PROTOCOL_FD || fd == dirfd(fds)) continue;
+    if (fd <= PROTOCOL_FD || fd == dirfd(fds))
+      continue;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     ssize_t size = readlink(path, target, sizeof target - 1);
-    if (size < 0) continue;
+    if (size < 0)
+      continue;
     target[size] = 0;
     // What libuv itself opens at boot; cells get /dev/null in their place.
     if (!strcmp(target, "anon_inode:[eventpoll]") || !strcmp(target, "anon_inode:[eventfd]") ||
@@ -146,7 +155,8 @@ static void report_deaths(void) {
   for (size_t i = 0; i < child_count; i++) {
     siginfo_t info = {0};
     struct rusage usage = {0};
-    if (children[i].told) continue;
+    if (children[i].told)
+      continue;
     // The raw call gives the usage too; WNOWAIT leaves the zombie, and its pid.
     if (syscall(SYS_waitid, P_PID, children[i].pid, &info, WEXITED | WNOHANG | WNOWAIT, &usage) || !info.si_pid)
       continue;
@@ -168,7 +178,9 @@ static void reap(uint32_t id) {
     }
 }
 
-static void on_child(int number) { (void)number; } // only to interrupt ppoll
+static void on_child(int number) {
+  (void)number;
+} // only to interrupt ppoll
 
 // In the child: from here on nothing of the zygote may be left behind.
 static int begin_cell(uint32_t id, const int job[2], struct cell_error *error) {
@@ -193,7 +205,8 @@ static int make_cell(uint32_t id) {
     // Both ends, before the next fork: a sibling must not inherit them.
     close(job[0]);
     close(job[1]);
-    if (pid < 0) tell_failed(id, &error);
+    if (pid < 0)
+      tell_failed(id, &error);
     else {
       children[child_count].cell = id;
       children[child_count].pid = pid;
@@ -225,12 +238,17 @@ static int serve(void) {
     struct pollfd source = {.fd = PROTOCOL_FD, .events = POLLIN};
     struct order order;
     report_deaths();
-    if (ppoll(&source, 1, NULL, &open) < 0) continue; // SIGCHLD
+    if (ppoll(&source, 1, NULL, &open) < 0)
+      continue; // SIGCHLD
     ssize_t size = recv(PROTOCOL_FD, &order, sizeof order, 0);
-    if (size < 0 && errno == EINTR) continue;
-    if (size != sizeof order) _exit(0); // the keeper has gone
-    if (order.type == ORDER_REAP) reap(order.cell);
-    if (order.type == ORDER_FORK && make_cell(order.cell) == 0) return 0;
+    if (size < 0 && errno == EINTR)
+      continue;
+    if (size != sizeof order)
+      _exit(0); // the keeper has gone
+    if (order.type == ORDER_REAP)
+      reap(order.cell);
+    if (order.type == ORDER_FORK && make_cell(order.cell) == 0)
+      return 0;
   }
 }
 
@@ -257,29 +275,36 @@ static void say_ready(const char *runtime) {
 // A cold cell has just booted its own runtime, behind all walls but seccomp.
 static int resume_cold(char why[256]) {
   struct cell_error error = {0};
-  if (receive_plan(SPAWNER_PLAN_FD, why)) return -1;
+  if (receive_plan(SPAWNER_PLAN_FD, why))
+    return -1;
   close(SPAWNER_PLAN_FD);
   cell.job = PROTOCOL_JOB_FD;
   cell.far = SPAWNER_FAR_FD;
-  for (int i = 0; i < 2; i++) cell.tmpfs[i] = fcntl(SPAWNER_TMPFS_FD + i, F_GETFD) < 0 ? -1 : SPAWNER_TMPFS_FD + i;
-  if (cell_seal(&plan, &error) == 0) return 0;
+  for (int i = 0; i < 2; i++)
+    cell.tmpfs[i] = fcntl(SPAWNER_TMPFS_FD + i, F_GETFD) < 0 ? -1 : SPAWNER_TMPFS_FD + i;
+  if (cell_seal(&plan, &error) == 0)
+    return 0;
   tell_failed(cell.id, &error);
   _exit(EXIT_SETUP);
 }
 
 int guest_serve(const char *runtime, char why[256]) {
-  if (getenv(SPAWNER_COLD)) return resume_cold(why);
-  if (receive_plan(PROTOCOL_FD, why) || check_quiet(why) || let_memory_fork(why)) return -1;
+  if (getenv(SPAWNER_COLD))
+    return resume_cold(why);
+  if (receive_plan(PROTOCOL_FD, why) || check_quiet(why) || let_memory_fork(why))
+    return -1;
   say_ready(runtime);
   serve();
   struct cell_error error = {0};
-  if (cell_seal(&plan, &error) == 0) return 0;
+  if (cell_seal(&plan, &error) == 0)
+    return 0;
   tell_failed(cell.id, &error);
   _exit(EXIT_SETUP);
 }
 
 int spawner_serve(const char *runtime, char why[256]) {
-  if (receive_plan(PROTOCOL_FD, why)) return -1;
+  if (receive_plan(PROTOCOL_FD, why))
+    return -1;
   say_ready(runtime);
   return serve();
 }
@@ -292,8 +317,10 @@ static int plan_pipe(void) {
   } message = {{.type = ORDER_PLAN, .cell = cell.id}, plan};
   _Static_assert(sizeof message <= 65536, "must fit in a pipe");
   int ends[2];
-  if (pipe(ends)) return -1;
-  if (write(ends[1], &message, sizeof message) != (ssize_t)sizeof message) return -1;
+  if (pipe(ends))
+    return -1;
+  if (write(ends[1], &message, sizeof message) != (ssize_t)sizeof message)
+    return -1;
   close(ends[1]);
   return ends[0];
 }
@@ -314,7 +341,8 @@ static void on_abort(int number) {
 }
 
 static void forget(int *fd) {
-  if (*fd >= 0) close(*fd);
+  if (*fd >= 0)
+    close(*fd);
   *fd = -1;
 }
 
@@ -331,7 +359,8 @@ static void park(void) {
     report.cpu_ns = (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
   int fds[3] = {cell.far, cell.tmpfs[0], cell.tmpfs[1]};
   size_t count = 1 + (cell.tmpfs[0] >= 0) + (cell.tmpfs[1] >= 0);
-  if (tell(&report, NULL, 0, fds, count)) _exit(EXIT_SETUP);
+  if (tell(&report, NULL, 0, fds, count))
+    _exit(EXIT_SETUP);
   close(PROTOCOL_FD);
   forget(&cell.far);
   forget(&cell.tmpfs[0]);
@@ -341,10 +370,10 @@ static void park(void) {
 static int receive_header(struct job_header *header, int fds[3]) {
   char control[CMSG_SPACE(3 * sizeof(int))];
   struct iovec part = {header, sizeof *header};
-  struct msghdr message = {
-      .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
   ssize_t size;
-  do size = recvmsg(cell.job, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
+  do
+    size = recvmsg(cell.job, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
   while (size < 0 && errno == EINTR);
   struct cmsghdr *head = size > 0 ? CMSG_FIRSTHDR(&message) : NULL;
   if (size != sizeof *header || header->magic != JOB_MAGIC || !head || head->cmsg_type != SCM_RIGHTS ||
@@ -357,11 +386,14 @@ static int receive_header(struct job_header *header, int fds[3]) {
 static char *receive_part(size_t bytes) {
   char *part = malloc(bytes + 1);
   size_t got = 0;
-  if (!part) return NULL;
+  if (!part)
+    return NULL;
   while (got < bytes) {
     ssize_t size = recv(cell.job, part + got, bytes - got, 0);
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return NULL;
+    if (size < 0 && errno == EINTR)
+      continue;
+    if (size <= 0)
+      return NULL;
     got += (size_t)size;
   }
   part[bytes] = 0;
@@ -373,7 +405,8 @@ void guest_take(struct guest_job *job) {
   struct job_header header;
   int fds[3];
   park();
-  if (receive_header(&header, fds)) _exit(EXIT_NO_JOB);
+  if (receive_header(&header, fds))
+    _exit(EXIT_NO_JOB);
   job->code_bytes = header.code_bytes;
   job->input_bytes = header.input_bytes;
   job->env_bytes = header.env_bytes;
@@ -385,19 +418,28 @@ void guest_take(struct guest_job *job) {
     _exit(EXIT_NO_JOB);
   // A guest that held this socket could send descriptors through it.
   close(cell.job);
-  int target[3] = {1, 2, PROTOCOL_RESULT_FD};
-  for (int i = 0; i < 3; i++)
-    if (dup3(fds[i], target[i], O_CLOEXEC) < 0) _exit(EXIT_SETUP);
-  for (int i = 0; i < 3; i++) close(fds[i]);
+  // Out of the way first: one may have arrived under another's number.
+  int target[3] = {1, 2, PROTOCOL_RESULT_FD}, high[3];
+  for (int i = 0; i < 3; i++) {
+    high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 32);
+    close(fds[i]);
+  }
+  for (int i = 0; i < 3; i++) {
+    if (high[i] < 0 || dup3(high[i], target[i], O_CLOEXEC) < 0)
+      _exit(EXIT_SETUP);
+    close(high[i]);
+  }
   // As pid 1 the default action of a signal is to ignore it.
   struct sigaction action = {.sa_handler = on_abort, .sa_flags = SA_RESETHAND};
   sigaction(SIGABRT, &action, NULL);
   cell.armed = 1;
-  if (cell_close(&plan, header.memory_bytes, header.timeout_ms, &error)) _exit(EXIT_SETUP);
+  if (cell_close(&plan, header.memory_bytes, header.timeout_ms, &error))
+    _exit(EXIT_SETUP);
 }
 
 _Noreturn static void sleep_until_killed(void) {
-  for (;;) poll(NULL, 0, -1);
+  for (;;)
+    poll(NULL, 0, -1);
 }
 
 _Noreturn void guest_send(enum frame_kind kind, const char *meta, size_t meta_bytes, const char *result,
@@ -405,12 +447,16 @@ _Noreturn void guest_send(enum frame_kind kind, const char *meta, size_t meta_by
   struct frame_header header = {FRAME_MAGIC, kind, (uint32_t)meta_bytes, (uint32_t)result_bytes};
   struct iovec parts[3] = {{&header, sizeof header}, {(void *)meta, meta_bytes}, {(void *)result, result_bytes}};
   int first = 0;
-  if (!cell.armed || cell.sent++) sleep_until_killed();
+  if (!cell.armed || cell.sent++)
+    sleep_until_killed();
   while (first < 3) {
     ssize_t size = writev(PROTOCOL_RESULT_FD, parts + first, 3 - first);
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) _exit(EXIT_SETUP);
-    while (first < 3 && (size_t)size >= parts[first].iov_len) size -= (ssize_t)parts[first++].iov_len;
+    if (size < 0 && errno == EINTR)
+      continue;
+    if (size < 0)
+      _exit(EXIT_SETUP);
+    while (first < 3 && (size_t)size >= parts[first].iov_len)
+      size -= (ssize_t)parts[first++].iov_len;
     if (first < 3) {
       parts[first].iov_base = (char *)parts[first].iov_base + size;
       parts[first].iov_len -= (size_t)size;
@@ -420,17 +466,22 @@ _Noreturn void guest_send(enum frame_kind kind, const char *meta, size_t meta_by
 }
 
 _Noreturn void guest_die(void) {
-  if (!cell.armed) _exit(EXIT_SETUP);
+  if (!cell.armed)
+    _exit(EXIT_SETUP);
   void *probe = mmap(NULL, PROBE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   guest_send(probe == MAP_FAILED ? FRAME_OUT_OF_MEMORY : FRAME_ABORTED, NULL, 0, NULL, 0);
 }
 
-_Noreturn void guest_leave(int code) { _exit(code); }
+_Noreturn void guest_leave(int code) {
+  _exit(code);
+}
 
 void guest_random(unsigned char bytes[32]) {
   for (size_t got = 0; got < 32;) {
     ssize_t size = getrandom(bytes + got, 32 - got, 0);
-    if (size > 0) got += (size_t)size;
-    else if (errno != EINTR) _exit(EXIT_SETUP); // no randomness: no cell
+    if (size > 0)
+      got += (size_t)size;
+    else if (errno != EINTR)
+      _exit(EXIT_SETUP); // no randomness: no cell
   }
 }
