@@ -7,9 +7,15 @@ const { createJail } = require('../../lib/index.js');
 
 /** A jail that is closed when the file's tests have ended. */
 function openJail(config = {}) {
-  const jail = createJail(config);
+  const jail = createJail({ ...guestNode(), ...config });
   after(() => jail.close());
   return jail;
+}
+
+// CI runs the suite with one Node as host and another as guest.
+function guestNode() {
+  const path = process.env.CODE_JAIL_TEST_NODE;
+  return path ? { node: { path } } : {};
 }
 
 /** The statements of a function, as a code node's text. */
