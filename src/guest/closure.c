@@ -1,27 +1,18 @@
 // closure.c: finds what a runtime is made of, by asking the runtime and the
 // dynamic loader rather than by guessing at folders. Caller and thread: see closure.h.
 #include "closure.h"
+#include "ask.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
-  CAPTURE_MAX = 1 << 20, // what a runtime or the loader may answer
-  CAPTURE_MS = 10000,    // and how long it may take
   PRELOAD_MAX = 100000,  // the kernel's cap on one environment string is 128 KiB
   EXTENSIONS_MAX = 4000, // extension modules looked at for their libraries
   ENTRIES_MAX = 4096,
@@ -74,73 +65,6 @@ static void argument(struct closure *closure, const char *word) {
   grown[count + 1] = NULL;
 }
 
-// ---- asking ----
-
-// Runs argv and returns what it wrote to stdout; NULL if it failed or took too long.
-static char *capture(char *const argv[], char *const envp[]) {
-  int out[2], status;
-  char *answer = calloc(1, CAPTURE_MAX);
-  size_t size = 0;
-  pid_t pid;
-  struct timespec start, now;
-  posix_spawn_file_actions_t actions;
-  if (!answer || pipe2(out, O_CLOEXEC))
-    return free(answer), NULL;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-  int failed = posix_spawn(&pid, argv[0], &actions, NULL, argv, envp);
-  posix_spawn_file_actions_destroy(&actions);
-  close(out[1]);
-  clock_gettime(CLOCK_MONOTONIC, &start);
-  while (!failed && size < CAPTURE_MAX - 1) {
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    long left = CAPTURE_MS - (now.tv_sec - start.tv_sec) * 1000;
-    struct pollfd source = {.fd = out[0], .events = POLLIN};
-    if (left <= 0 || poll(&source, 1, (int)left) <= 0)
-      break;
-    ssize_t got = read(out[0], answer + size, CAPTURE_MAX - 1 - size);
-    if (got <= 0)
-      break;
-    size += (size_t)got;
-  }
-  close(out[0]);
-  if (!failed) {
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if ((now.tv_sec - start.tv_sec) * 1000 >= CAPTURE_MS)
-      kill(pid, SIGKILL);
-    if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status))
-      failed = 1;
-  }
-  if (failed)
-    free(answer), answer = NULL;
-  return answer;
-}
-
-// The program's ELF interpreter, or -1 where it is no such program.
-static int interpreter(const char *path, char name[PATH_MAX]) {
-  Elf64_Ehdr head;
-  Elf64_Phdr part;
-  int found = -1, fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return -1;
-  if (pread(fd, &head, sizeof head, 0) == sizeof head && !memcmp(head.e_ident, ELFMAG, SELFMAG) &&
-      head.e_ident[EI_CLASS] == ELFCLASS64) {
-    found = 0;
-    name[0] = 0; // a static program has none
-    for (int i = 0; i < head.e_phnum; i++) {
-      if (pread(fd, &part, sizeof part, (off_t)(head.e_phoff + (size_t)i * sizeof part)) != sizeof part)
-        break;
-      if (part.p_type != PT_INTERP || part.p_filesz >= PATH_MAX)
-        continue;
-      if (pread(fd, name, part.p_filesz, (off_t)part.p_offset) != (ssize_t)part.p_filesz)
-        found = -1;
-      name[part.p_filesz] = 0;
-    }
-  }
-  close(fd);
-  return found;
-}
-
 // ---- shared libraries ----
 
 struct place {
@@ -166,7 +90,7 @@ static void library(const struct place *place, const char *name, const char *pat
 static void trace(const struct place *place, const char *loader, const char *program, const char *extensions) {
   char *argv[] = {(char *)loader, "--list", (char *)program, NULL};
   char *envp[] = {text("LD_PRELOAD=%s", extensions), NULL};
-  char *answer = capture(argv, envp);
+  char *answer = ask(argv, envp);
   free(envp[0]);
   for (char *line = answer, *end; line && *line; line = end) {
     end = line + strcspn(line, "\n");
@@ -279,12 +203,12 @@ static int real_program(const struct boot *boot, char *const question[], char *c
   if (!realpath(boot->runtime, real))
     return cell_fail(error, -errno, "config", "%s: %s: install it, or name another with { %s: { path } }",
                      boot->runtime, strerror(errno), is_python(boot) ? "python" : "node");
-  if (interpreter(real, loader) == 0)
+  if (ask_interpreter(real, loader) == 0)
     return 0;
-  char *answer = question ? capture(question, envp) : NULL;
+  char *answer = question ? ask(question, envp) : NULL;
   if (answer) {
     answer[strcspn(answer, "\n")] = 0;
-    if (realpath(answer, real) && interpreter(real, loader) == 0)
+    if (realpath(answer, real) && ask_interpreter(real, loader) == 0)
       return free(answer), 0;
   }
   free(answer);
@@ -299,7 +223,7 @@ static int resolve_node(const struct place *place, const struct boot *boot, stru
   if (result)
     return result;
   char *which[] = {real, "--version", NULL};
-  char *version = capture(which, envp);
+  char *version = ask(which, envp);
   int major = 0, minor = 0;
   if (!version || sscanf(version, "v%d.%d", &major, &minor) != 2 || major < 20)
     result = cell_fail(error, -ENOEXEC, "config", "%s --version does not say Node.js 20 or newer", real);
@@ -369,7 +293,7 @@ static int resolve_python(const struct place *place, const struct boot *boot, st
   char real[PATH_MAX], loader[PATH_MAX], *script, *lib, *line[4], *rest;
   char *envp[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", NULL};
   char *question[] = {(char *)boot->runtime, "-I", "-c", (char *)ask_python, NULL};
-  char *answer = capture(question, envp);
+  char *answer = ask(question, envp);
   int count = 0;
   if (!answer) {
     int result = real_program(boot, NULL, envp, real, loader, error); // says it better where it is not there
@@ -386,7 +310,7 @@ static int resolve_python(const struct place *place, const struct boot *boot, st
     if (*c == '\n')
       *c = 0; // strings end at NUL, the list at an empty one
   int result = 0;
-  if (count < 4 || interpreter(line[0], loader))
+  if (count < 4 || ask_interpreter(line[0], loader))
     result = cell_fail(error, -ENOEXEC, "config", "%s does not say which program it is", boot->runtime);
   if (result == 0) {
     static struct extensions all; // large, and the keeper has one closure
