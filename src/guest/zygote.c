@@ -68,18 +68,29 @@ static int let_memory_fork(char why[256]) {
   return result;
 }
 
-// A forked child has one thread only, and shares what the zygote has open: a
-// preload that started threads or left files or sockets open cannot be served.
-static int check_quiet(char why[256]) {
-  int threads = 0, result = 0;
+static int thread_count(void) {
+  int threads = 0;
   DIR *tasks = opendir("/proc/self/task");
   for (struct dirent *entry; tasks && (entry = readdir(tasks));)
     threads += entry->d_name[0] != '.';
   if (tasks)
     closedir(tasks);
-  if (threads != 1) {
-    snprintf(why, 256, "the runtime has %d threads after boot; a preload that starts threads cannot be forked",
-             threads);
+  return threads;
+}
+
+// Node has two idle threads of its own from the start, which nothing waits for
+// under --single-threaded. The library is loaded before any preload.
+static int threads_at_boot;
+__attribute__((constructor)) static void count_threads(void) {
+  threads_at_boot = thread_count();
+}
+
+// A forked child has one thread only, and shares what the zygote has open: a
+// preload that started threads or left files or sockets open cannot be served.
+static int check_quiet(char why[256]) {
+  int threads = thread_count() - threads_at_boot, result = 0;
+  if (threads > 0) {
+    snprintf(why, 256, "a preload has started %d thread(s), which a forked cell would not have", threads);
     return -1;
   }
   DIR *fds = opendir("/proc/self/fd");
