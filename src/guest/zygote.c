@@ -81,8 +81,10 @@ static int thread_count(void) {
 // Node has two idle threads of its own from the start, which nothing waits for
 // under --single-threaded. The library is loaded before any preload.
 static int threads_at_boot;
-__attribute__((constructor)) static void count_threads(void) {
+static bool cold; // the guest's own code clears the environment before it serves
+__attribute__((constructor)) static void remember_boot(void) {
   threads_at_boot = thread_count();
+  cold = getenv(SPAWNER_COLD) != NULL;
 }
 
 // A forked child has one thread only, and shares what the zygote has open: a
@@ -256,7 +258,7 @@ static int resume_cold(char why[256]) {
 }
 
 int guest_serve(const char *runtime, char why[256]) {
-  if (getenv(SPAWNER_COLD))
+  if (cold)
     return resume_cold(why);
   if (receive_plan(PROTOCOL_FD, why) || check_quiet(why) || let_memory_fork(why))
     return -1;
