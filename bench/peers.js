@@ -22,6 +22,10 @@ const PACKAGES = {
 const run = promisify(execFile);
 const isInstalled = (name) => fs.existsSync(path.join(FOLDER, 'node_modules', name, 'package.json'));
 
+// `python3` may be a shim that costs more than Python itself.
+const python =
+  spawnSync('python3', ['-c', 'import sys; print(sys.executable)'], { encoding: 'utf8' }).stdout?.trim() || 'python3';
+
 /** @returns {Record<string, string | null>} per package: null, or why it is not there */
 function install() {
   fs.mkdirSync(FOLDER, { recursive: true });
@@ -85,7 +89,7 @@ const BWRAP = [
 /** What a peer is, and how one run of it is made. The second word tells what kind of wall it has. */
 const PEERS = [
   ['execFile(node)', 'javascript', async () => () => run(process.execPath, ['-e', 'console.log(1 + 1)'])],
-  ['execFile(python3 -I -S)', 'python', async () => () => run('python3', ['-I', '-S', '-c', 'print(1 + 1)'])],
+  ['execFile(python3 -I -S)', 'python', async () => () => run(python, ['-I', '-S', '-c', 'print(1 + 1)'])],
   [
     'worker_threads (no wall)',
     'javascript',
