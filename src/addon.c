@@ -242,7 +242,7 @@ enum {
   ARG_RESULT,
   ARG_NODES,
   ARG_PROCESS,
-  ARG_COUNT,
+  ARG_COUNT
 };
 
 static bool read_request(napi_env env, napi_value *args, struct jail_request *request, uint32_t *ticket) {
@@ -373,17 +373,6 @@ static napi_value js_place(napi_env env, napi_callback_info info) {
 
 // ---- the module ----
 
-static napi_value layer_names(napi_env env) {
-  napi_value list = NULL, name;
-  const char *text;
-  napi_create_array(env, &list);
-  for (uint32_t i = 0; (text = jail_layer_name(i)); i++) {
-    napi_create_string_utf8(env, text, NAPI_AUTO_LENGTH, &name);
-    napi_set_element(env, list, i, name);
-  }
-  return list;
-}
-
 NAPI_MODULE_INIT() {
   static const struct {
     const char *name;
@@ -397,6 +386,6 @@ NAPI_MODULE_INIT() {
     napi_create_function(env, functions[i].name, NAPI_AUTO_LENGTH, functions[i].call, NULL, &function);
     napi_set_named_property(env, exports, functions[i].name, function);
   }
-  napi_set_named_property(env, exports, "layers", layer_names(env));
+  napi_set_named_property(env, exports, "layers", value_layer_names(env));
   return exports;
 }
