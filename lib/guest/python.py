@@ -224,7 +224,13 @@ def open_streams():
         setattr(sys, '__%s__' % name, stream)
 
 
+# Numeric libraries start threads when they are imported, which a fork would lose.
+SINGLE = ('BLIS', 'GOTO', 'MKL', 'NUMEXPR', 'OMP', 'OPENBLAS', 'VECLIB')
+
+
 def preload(site_dirs, names):
+    for library in SINGLE:
+        os.environ[library + '_NUM_THREADS'] = '1'
     site.setquit()
     site.setcopyright()
     site.sethelper()
