@@ -54,16 +54,16 @@ void cell_close_stream(struct stream *stream) {
   close_fd(&stream->fd);
 }
 
-static void close_job(struct cell *cell) {
+static void stop_writing(struct cell *cell) {
   if (cell->job_polled)
     uv_close((uv_handle_t *)&cell->job_poll, on_handle_closed);
   cell->job_polled = false;
-  close_fd(&cell->job_fd);
 }
 
 // Everything but the memory of its place in the keeper's list.
 static void close_all(struct cell *cell) {
-  close_job(cell);
+  stop_writing(cell);
+  close_fd(&cell->job_fd);
   for (int i = 0; i < PIPE_COUNT; i++) {
     cell_close_stream(&cell->streams[i]);
     close_fd(&cell->write_ends[i]);
@@ -174,7 +174,7 @@ static void on_job_writable(uv_poll_t *poll, int status, int events) {
   struct cell *cell = poll->data;
   (void)events;
   if (status < 0 || write_job(cell))
-    close_job(cell); // it has died: its pipes and GONE tell the rest
+    stop_writing(cell); // it has died: its pipes and GONE tell the rest
 }
 
 static ssize_t send_part(struct cell *cell) {
@@ -218,8 +218,14 @@ static int write_job(struct cell *cell) {
     cell->job_sent += (size_t)sent;
   }
   run->sent_us = engine_now_us();
-  close_job(cell);
+  stop_writing(cell); // our end stays open: see cell_left_job
   return 0;
+}
+
+// A socket whose other end went away with unread data in it says so.
+bool cell_left_job(const struct cell *cell) {
+  char byte;
+  return cell->job_fd >= 0 && recv(cell->job_fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == ECONNRESET;
 }
 
 // What reading and compiling may take on top of the user's time: a Python text

@@ -16,6 +16,8 @@
 #include "text.h"
 #include "wire.h"
 
+enum { ATTEMPTS_MAX = 3 };
+
 // ---- usage ----
 
 // From outside, while it still lives: whatever it says of itself counts for nothing.
@@ -336,18 +338,41 @@ static enum frame_progress last_words(struct cell *cell) {
   return progress;
 }
 
+// It ran nothing: another cell may have the run.
+static void give_back(struct cell *cell) {
+  struct jail_run *run = cell->run;
+  struct place *place = cell->keeper->place;
+  cell->run = NULL;
+  if (++run->attempts < ATTEMPTS_MAX) {
+    place_requeue(place, run);
+    return;
+  }
+  struct jail_error error;
+  error_set(&error, JAIL_UNAVAILABLE, "the local jail for %s has no cell that takes its job: %u ended before",
+            local_language(run->request.language), run->attempts);
+  error.retryable = true;
+  run_fail(run, &error);
+}
+
+static void settle_gone(struct cell *cell, const struct report *report) {
+  enum frame_progress progress = last_words(cell);
+  if (progress != FRAME_WHOLE && progress != FRAME_BAD && cell_left_job(cell)) {
+    give_back(cell);
+    return;
+  }
+  cell->run->finished_us = engine_now_us();
+  measure_gone(cell, report);
+  if (progress == FRAME_WHOLE || progress == FRAME_BAD)
+    judge_frame(cell, progress);
+  else
+    judge_end(cell, report);
+  settle(cell);
+}
+
 void cell_on_gone(struct cell *cell, const struct report *report) {
-  struct keeper *keeper = cell->keeper;
   if (cell->state == CELL_BUSY) {
-    enum frame_progress progress = last_words(cell);
-    cell->run->finished_us = engine_now_us();
-    measure_gone(cell, report);
-    if (progress == FRAME_WHOLE || progress == FRAME_BAD)
-      judge_frame(cell, progress);
-    else
-      judge_end(cell, report);
-    settle(cell);
-    keeper->busy--;
+    cell->keeper->busy--;
+    settle_gone(cell, report);
   }
   cell_free(cell);
 }
