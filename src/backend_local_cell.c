@@ -225,7 +225,8 @@ static int write_job(struct cell *cell) {
 // A socket whose other end went away with unread data in it says so.
 bool cell_left_job(const struct cell *cell) {
   char byte;
-  return cell->job_fd >= 0 && recv(cell->job_fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == ECONNRESET;
+  ssize_t got = cell->job_fd < 0 ? 0 : recv(cell->job_fd, &byte, 1, MSG_DONTWAIT);
+  return got > 0 || (got < 0 && errno == ECONNRESET); // handed back, or never read
 }
 
 // What reading and compiling may take on top of the user's time: a Python text
