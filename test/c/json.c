@@ -148,7 +148,9 @@ static int is(const struct json_doc *doc, int value, const char *want) {
   struct jail_text text;
   if (!json_text(doc, value, &text))
     return 0;
-  int same = !text.wide && text.units == strlen(want) && !memcmp(text.data, want, text.units);
+  int same = text.units == strlen(want);
+  for (size_t i = 0; same && i < text.units; i++)
+    same = want[i] == (text.wide ? ((const uint16_t *)text.data)[i] : ((const char *)text.data)[i]);
   text_free(&text);
   return same;
 }
