@@ -21,13 +21,13 @@
     },
     {
       'target_name': 'guest_node',
-      'sources': ['src/guest/guest_node.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
+      'sources': ['src/guest/guest_node.c', 'src/guest/trial.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
       'libraries': ['-ldl'],
     },
     {
       'target_name': 'guest_python',
       'target_conditions': [['1==1', { 'product_extension': 'so' }]],  # after addon.gypi's own
-      'sources': ['src/guest/guest_python.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
+      'sources': ['src/guest/guest_python.c', 'src/guest/trial.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
       'libraries': ['-ldl'],
     },
     {

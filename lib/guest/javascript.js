@@ -380,14 +380,20 @@ function hideBoot() {
   process.mainModule = undefined;
 }
 
-function becomeCell([pid, seed]) {
+let pid = process.pid;
+
+// What every cell has alike, done once for all of them.
+function prepareCell() {
   Error.stackTraceLimit = 30; // the user's frame may lie below many of Node's
-  v8.setFlagsFromString(`--random-seed=${seed}`);
-  defineProperty(process, 'pid', { value: pid, writable: false, enumerable: true, configurable: true });
-  process.chdir('.'); // forgets the zygote's directory, which Node keeps
-  process.env.HOME ??= process.cwd();
-  process.env.TMPDIR ??= '/tmp';
-  process.argv[1] = `${process.cwd()}/code.js`;
+  defineProperty(process, 'pid', { get: () => pid, enumerable: true, configurable: true });
+  process.argv[1] = 'code.js';
+  process.chdir('.'); // forgets the zygote's directory, which Node keeps; nobody may ask for it before the fork
+}
+
+function becomeCell(cell) {
+  pid = cell[0];
+  v8.setFlagsFromString(`--random-seed=${cell[1]}`);
+  if (preloads.length > 0) drainRandom();
 }
 
 const REHEARSALS = [
@@ -420,7 +426,6 @@ function rehearse(order, done) {
 
 async function boot() {
   const giveRandomBack = withOwnRandom();
-  const drawn = preloads.length > 0;
   await preload(preloads);
   touchGlobals();
   makeSynchronous(process.stdout, 1);
@@ -433,9 +438,17 @@ async function boot() {
       giveRandomBack();
       collectGarbage();
       booted = true;
-      becomeCell(native.serve(`node ${process.versions.node}`));
-      if (drawn) drainRandom();
-      rehearse([0, 0], () => run(native.take()));
+      // Once more behind the collection: what is compiled and allocated now is there in every cell.
+      rehearse([1, 4, 0, 0], () =>
+        setImmediate(() => {
+          prepareCell();
+          const cell = native.serve(`node ${process.versions.node}`);
+          becomeCell(cell);
+          // The trial cell shows what a run touches; the others have it, and go straight to work.
+          if (cell[2]) return rehearse([0, 0], () => native.take());
+          run(native.take());
+        }),
+      );
     }),
   );
 }
