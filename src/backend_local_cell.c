@@ -226,7 +226,7 @@ static int write_job(struct cell *cell) {
 bool cell_left_job(const struct cell *cell) {
   char byte;
   ssize_t got = cell->job_fd < 0 ? 0 : recv(cell->job_fd, &byte, 1, MSG_DONTWAIT);
-  return got > 0 || (got < 0 && errno == ECONNRESET); // handed back, or never read
+  return got > 0 || (got < 0 && errno == ECONNRESET);
 }
 
 // What reading and compiling may take on top of the user's time: a Python text
