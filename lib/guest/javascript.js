@@ -46,7 +46,10 @@ const OUT_OF_MEMORY = charCodeAt('M', 0);
 const IS_MODULE =
   /^(?:Cannot use import statement outside a module|Unexpected token 'export'|Cannot use 'import\.meta' outside a module)$/;
 
-const PREFIX = '(async function () {\n';
+// Parameters, so that `var input = input || {}` does what it says; bare where the text has its own by const or let.
+const PREFIX = '(async function (input, require) {\n';
+const BARE_PREFIX = '(async function () {\n';
+const HAS_ITS_OWN = /^Identifier '(?:input|require)' has already been declared$/;
 const TRAILER = '\n;if (typeof main === "function") return main(arguments[0]);\n})';
 const SCRIPT = { filename: 'code.js', lineOffset: -1, importModuleDynamically: importDynamically };
 const MODULE = {
@@ -82,7 +85,7 @@ function run(job) {
   if (start === null) return; // it has been told
   globalThis.input = input;
   try {
-    then(start(input), finishSoon, fail);
+    then(start(input, globalThis.require), finishSoon, fail);
   } catch (error) {
     fail(error); // a guest's species or then
   }
@@ -106,13 +109,22 @@ function setEnvironment(text) {
   }
 }
 
+function scriptOf(text) {
+  try {
+    return new Script(PREFIX + text + TRAILER, SCRIPT);
+  } catch (error) {
+    if (exec(HAS_ITS_OWN, `${error.message}`) === null) throw error;
+    return new Script(BARE_PREFIX + text + TRAILER, SCRIPT);
+  }
+}
+
 /**
  * @param {string} text
- * @returns {((input: unknown) => Promise<unknown>) | null} null: not compiled, and reported
+ * @returns {((input: unknown, require?: unknown) => Promise<unknown>) | null} null: not compiled, and reported
  */
 function compile(text) {
   try {
-    const script = new Script(PREFIX + text + TRAILER, SCRIPT);
+    const script = scriptOf(text);
     // What closes the function around it must hold a brace. Where there is one, this is the proof that it does not.
     if (indexOf(text, '}', 0) < 0 || isBody(text)) return script.runInThisContext();
   } catch (error) {
