@@ -46,11 +46,12 @@ const OUT_OF_MEMORY = charCodeAt('M', 0);
 const IS_MODULE =
   /^(?:Cannot use import statement outside a module|Unexpected token 'export'|Cannot use 'import\.meta' outside a module)$/;
 
+// The third argument is main's: nothing the text does to `input` changes it.
 // Parameters, so that `var input = input || {}` does what it says; bare where the text has its own by const or let.
 const PREFIX = '(async function (input, require) {\n';
 const BARE_PREFIX = '(async function () {\n';
 const HAS_ITS_OWN = /^Identifier '(?:input|require)' has already been declared$/;
-const TRAILER = '\n;if (typeof main === "function") return main(arguments[0]);\n})';
+const TRAILER = '\n;if (typeof main === "function") return main(arguments[2]);\n})';
 const SCRIPT = { filename: 'code.js', lineOffset: -1, importModuleDynamically: importDynamically };
 const MODULE = {
   identifier: 'code.mjs',
@@ -85,7 +86,7 @@ function run(job) {
   if (start === null) return; // it has been told
   globalThis.input = input;
   try {
-    then(start(input, globalThis.require), finishSoon, fail);
+    then(start(input, globalThis.require, input), finishSoon, fail);
   } catch (error) {
     fail(error); // a guest's species or then
   }
@@ -120,7 +121,7 @@ function scriptOf(text) {
 
 /**
  * @param {string} text
- * @returns {((input: unknown, require?: unknown) => Promise<unknown>) | null} null: not compiled, and reported
+ * @returns {((input: unknown, require?: unknown, mains?: unknown) => Promise<unknown>) | null} null: not compiled, and reported
  */
 function compile(text) {
   try {
