@@ -132,7 +132,9 @@ static bool make_huge(char *at, int protection) {
   madvise(copy, HUGE_BYTES, MADV_HUGEPAGE);
   memcpy(copy, at, HUGE_BYTES);
   __builtin___clear_cache(copy, copy + HUGE_BYTES);
-  bool done = is_huge(copy) && mprotect(copy, HUGE_BYTES, protection) == 0 &&
+  static bool proven; // a look for each would take longer than the copies
+  proven = proven || is_huge(copy);
+  bool done = proven && mprotect(copy, HUGE_BYTES, protection) == 0 &&
               mremap(copy, HUGE_BYTES, HUGE_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at;
   munmap(room, 2 * HUGE_BYTES); // whatever has not moved away
   return done;
