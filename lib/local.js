@@ -28,6 +28,10 @@ const SIGNALS = new Map(
     .map(([name, number]) => [number, name]),
 );
 
+// A booted runtime is replaced by another, behind the scenes, after so many cells
+// or so long: its cells share its address layout and its hash seeds.
+const RENEWAL = { cells: 20000, ms: 3600000 };
+
 /** Calls that are under way, by ticket. @type {Map<number, any>} */
 const calls = new Map();
 let tickets = 0;
@@ -254,9 +258,9 @@ function boots(config, parts) {
 class Local {
   /**
    * @param {import('./options.js').Config} config
-   * @param {{ shared?: boolean, parts?: ReturnType<typeof native.parts> }} [how] shared: one for the whole process
+   * @param {{ shared?: boolean, parts?: ReturnType<typeof native.parts>, renewal?: typeof RENEWAL }} [how] shared: one for the whole process
    */
-  constructor(config, { shared = false, parts = native.parts() } = {}) {
+  constructor(config, { shared = false, parts = native.parts(), renewal = RENEWAL } = {}) {
     const { numbers } = config;
     const [javascript, python] = boots(config, parts);
     this.hasPython = Boolean(python);
@@ -276,6 +280,8 @@ class Local {
       numbers.idleMs,
       numbers.maxTotalMemoryMb,
       config.cold,
+      renewal.cells,
+      renewal.ms,
     );
   }
 

@@ -183,7 +183,8 @@ static bool open_args_read(napi_env env, napi_value *from, struct open_args *arg
               value_uint32(env, from[5], &config->parked) && value_uint32(env, from[6], &config->max_concurrent) &&
               value_uint32(env, from[7], &config->max_queue) && value_uint32(env, from[8], &config->queue_timeout_ms) &&
               value_uint32(env, from[9], &config->idle_ms) && value_double(env, from[10], &memory_mb) &&
-              value_bool(env, from[11], &config->cold);
+              value_bool(env, from[11], &config->cold) && value_uint32(env, from[12], &config->renew_cells) &&
+              value_uint32(env, from[13], &config->renew_ms);
   if (!fine || !args->keeper || config->max_concurrent == 0 || memory_mb < 1)
     return false;
   config->max_total_memory_mb = (uint64_t)memory_mb;
@@ -195,10 +196,10 @@ static bool open_args_read(napi_env env, napi_value *from, struct open_args *arg
 }
 
 // open(client, key, keeper, bootJavascript, bootPython, parked, maxConcurrent,
-//      maxQueue, queueTimeoutMs, idleMs, maxTotalMemoryMb, cold) -> jail
+//      maxQueue, queueTimeoutMs, idleMs, maxTotalMemoryMb, cold, renewCells, renewMs) -> jail
 static napi_value js_open(napi_env env, napi_callback_info info) {
-  napi_value from[12], external = NULL;
-  size_t count = 12;
+  napi_value from[14], external = NULL;
+  size_t count = 14;
   struct open_args args = {0};
   struct jail_error error;
   void *client = NULL;

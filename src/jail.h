@@ -107,6 +107,7 @@ struct jail_config {                     // everything borrowed for the call, an
   size_t boot_bytes[JAIL_LANGUAGE_COUNT];
   uint32_t parked, max_concurrent, max_queue, queue_timeout_ms, idle_ms;
   uint64_t max_total_memory_mb;
+  uint32_t renew_cells, renew_ms; // a zygote is replaced after so many cells, or so long
   bool cold;
 };
 
