@@ -230,9 +230,12 @@ int cell_enter(const struct cell_plan *plan, uint32_t cell, int tmpfs[2], struct
   // Limits after the user namespace: a thread limit set before it would become
   // the namespace's own maximum as its parent counts it, siblings included.
   // Where the limit on data does not hold, the others may all the same.
-  result = cell_rlimits_enter(plan, error);
-  if (result < 0 && cell_wants(plan, CELL_RLIMITS))
+  struct cell_error unmet = {0};
+  if (cell_rlimits_enter(plan, &unmet) < 0 && cell_wants(plan, CELL_RLIMITS)) {
+    *error = unmet;
+    result = unmet.code;
     goto fail;
+  }
 
   // The new namespace gave all capabilities, over nothing but itself; they go.
   if ((result = drop_capabilities(error)) < 0)

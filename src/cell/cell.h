@@ -53,8 +53,8 @@ struct cell_plan {
   uint32_t uid_count;
   uint64_t tmpfs_bytes; // size of /cell and of /tmp each
   uint32_t tmpfs_inodes;
-  int32_t nice;               // priority of a cell
-  uint32_t has_proc;          // an own /proc can be mounted
+  int32_t nice;      // priority of a cell
+  uint32_t has_proc; // an own /proc can be mounted
   // Without a mount namespace: the folder in which each cell has one of its own,
   // made by the keeper and named by the cell's number. "": none.
   char scratch[CELL_SCRATCH_MAX];

@@ -25,7 +25,9 @@
 #include <unistd.h>
 
 #include "birth.h"
+#include "boot.h"
 #include "report.h"
+#include "scratch.h"
 #include "watch.h"
 
 enum {
@@ -53,6 +55,7 @@ _Noreturn static void end_all(int code) {
     kill(init_pid, SIGKILL);
     waitpid(init_pid, NULL, 0);
   }
+  scratch_close();
   _exit(code);
 }
 
@@ -73,10 +76,17 @@ static void order_zygote(uint32_t type, uint32_t id) {
 }
 
 static void on_fork(const struct order *order) {
+  struct cell_error error = {0};
   struct watched *cell = watch_add(order->cell);
   if (!cell) {
-    struct cell_error error = {0};
     cell_fail(&error, -EAGAIN, "fork", "more cells than one zygote can have");
+    report_failure(PROTOCOL_FD, order->cell, &error);
+    return;
+  }
+  int result = scratch_make(order->cell, &plan);
+  if (result < 0) {
+    watch_forget(cell);
+    cell_fail(&error, result, "fork", "a folder for the cell: %s", strerror(-result));
     report_failure(PROTOCOL_FD, order->cell, &error);
     return;
   }
@@ -169,8 +179,10 @@ static void on_parked(struct delivery *in) {
 static void on_gone(struct delivery *in) {
   struct watched *cell = watch_find(in->report.cell);
   in->report.verdict = cell ? cell->verdict : VERDICT_NONE;
-  if (cell)
+  if (cell) {
     watch_forget(cell);
+    scratch_drop(in->report.cell);
+  }
   tell(&in->report, NULL, 0);
   order_zygote(ORDER_REAP, in->report.cell);
 }
@@ -182,8 +194,10 @@ static void on_failed(struct delivery *in) {
     end_all(1);
   }
   struct watched *cell = watch_find(in->report.cell);
-  if (cell)
+  if (cell) {
     watch_forget(cell);
+    scratch_drop(in->report.cell);
+  }
   tell(&in->report, in->text, in->text_bytes);
 }
 
@@ -257,48 +271,6 @@ _Noreturn static void serve(void) {
 
 // ---- boot ----
 
-static void parse_boot(char *text, size_t bytes, struct boot *boot) {
-  for (char *at = text; at < text + bytes && *at; at += strlen(at) + 1) {
-    char *value = strchr(at, '=');
-    if (!value)
-      continue;
-    const struct {
-      const char *name;
-      const char **to;
-    } known[] = {{"language", &boot->language},   {"start", &boot->start},         {"runtime", &boot->runtime},
-                 {"guest_dir", &boot->guest_dir}, {"guest_lib", &boot->guest_lib}, {"module_dir", &boot->module_dir}};
-    size_t name = (size_t)(value++ - at);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-      if (strlen(known[i].name) == name && !strncmp(at, known[i].name, name))
-        *known[i].to = value;
-    if (!strncmp(at, "preload=", 8) && boot->preload_count < CLOSURE_LIST_MAX)
-      boot->preload[boot->preload_count++] = value;
-    if (!strncmp(at, "allow_weak=", 11))
-      boot->allow_weak = *value == '1';
-    if (!strncmp(at, "memory_cap_mb=", 14))
-      boot->memory_cap_mb = (unsigned)strtoul(value, NULL, 10);
-  }
-}
-
-static void receive_boot(struct boot *boot) {
-  static char message[PROTOCOL_MESSAGE_MAX + 1];
-  struct cell_error error = {0};
-  ssize_t size;
-  do
-    size = recv(PROTOCOL_FD, message, PROTOCOL_MESSAGE_MAX, 0);
-  while (size < 0 && errno == EINTR);
-  if (size <= 0)
-    _exit(0);
-  struct order order;
-  memcpy(&order, message, sizeof order);
-  if ((size_t)size > sizeof order && order.type == ORDER_BOOT)
-    parse_boot(message + sizeof order, (size_t)size - sizeof order, boot);
-  if (!boot->language || !boot->runtime || !boot->guest_dir || !boot->guest_lib) {
-    cell_fail(&error, -EPROTO, "boot", "the engine sent no complete BOOT order");
-    fail(&error);
-  }
-}
-
 // Passes READY on with what the keeper knows, or the reason why there is none.
 static void await_ready(void) {
   static struct delivery in;
@@ -331,6 +303,8 @@ static void await_ready(void) {
       size +=
         (size_t)snprintf(in.text + size, sizeof in.text - size, "missing=%s:%s", cell_layer_name(i), plan.reason[i]) +
         1;
+  if (cell_plan_acceptable(&plan, &error))
+    size += (size_t)snprintf(in.text + size, sizeof in.text - size, "isolation=unverified") + 1;
   in.report.layers = plan.want;
   tell(&in.report, in.text, size);
 }
@@ -371,7 +345,7 @@ static void raise_descriptors(void) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int main(void) {
+int main(int count, char **arguments) {
   struct cell_error error = {0};
   struct boot boot = {.memory_cap_mb = 4096};
   int null = open("/dev/null", O_RDWR);
@@ -386,7 +360,11 @@ int main(void) {
   if (chdir("/"))
     _exit(1);
   raise_descriptors();
-  receive_boot(&boot);
+  const int received = boot_receive(&boot, count > 1 && !strcmp(arguments[1], "--strict"), &error);
+  if (received > 0)
+    _exit(0);
+  if (received < 0)
+    fail(&error);
   plan.language = !strcmp(boot.language, "python");
   plan.cold = boot.start && !strcmp(boot.start, "cold");
   plan.outside_pid = (int32_t)getpid();
@@ -401,10 +379,12 @@ int main(void) {
   }
   if (closure_resolve(&boot, &plan, &closure, &error))
     fail(&error);
+  if (!(plan.want & CELL_BIT(CELL_MOUNT_NAMESPACE)))
+    scratch_open(&plan);
   start_zygote();
   send_plan();
   await_ready();
-  if (watch_start()) {
+  if (watch_start(&plan) || scratch_start()) {
     cell_fail(&error, -EAGAIN, "boot", "the memory watch has no thread");
     fail(&error);
   }

@@ -1,6 +1,6 @@
 // scratch.h: where no tmpfs can be mounted for a cell (no mount namespace), a
 // folder on disk for each, made before its fork and removed after its end.
-// Caller: keeper.c and watch.c; every function but scratch_bytes on the main thread.
+// Caller: keeper.c and watch.c; every function on the main thread, but scratch_bytes on any.
 #ifndef CODE_JAIL_SCRATCH_H
 #define CODE_JAIL_SCRATCH_H
 
@@ -12,10 +12,10 @@
 // stays "" where nothing on this host is writable. Removes what a keeper that
 // was killed has left. Once, before the zygote.
 void scratch_open(struct cell_plan *plan);
-int scratch_start(void);                                           // the thread that removes; 0 or a negative errno
-int scratch_make(uint32_t cell, const struct cell_plan *plan);     // 0, also where there is no scratch; or a negative errno
-void scratch_drop(uint32_t cell);                                  // out of sight at once, removed soon
-uint64_t scratch_bytes(uint32_t cell, const struct cell_plan *plan); // what it holds; UINT64_MAX: too many files
-void scratch_close(void);                                          // every cell has ended: removes all of it, if that is quick
+int scratch_start(void);                                       // the thread that removes; 0 or a negative errno
+int scratch_make(uint32_t cell, const struct cell_plan *plan); // 0, also where there is no scratch; or a negative errno
+void scratch_drop(uint32_t cell);                              // out of sight at once, removed soon
+uint64_t scratch_bytes(uint32_t cell); // what it holds; UINT64_MAX: over 4096 files, or 32 levels
+void scratch_close(void);              // every cell has ended: removes all of it, if that is quick
 
 #endif

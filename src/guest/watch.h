@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "../cell/cell.h"
 #include "../protocol.h"
 
 struct watched {
@@ -17,17 +18,18 @@ struct watched {
   int pidfd, status, tmpfs[2]; // -1 where there is none; status: /proc/PID/status
   uint32_t verdict;            // enum verdict, of the first who killed it
   bool parked, armed;
-  int strikes;          // set-up time-outs so far
-  uint64_t due_ns;      // deadline (armed) or set-up time-out (not parked); 0 none
-  uint64_t limit_bytes; // armed: what its own pages and its tmpfs may come to
-  uint64_t base_bytes;  // its own pages when parked
+  int strikes;           // set-up time-outs so far
+  uint64_t due_ns;       // deadline (armed) or set-up time-out (not parked); 0 none
+  uint64_t limit_bytes;  // armed: what its own pages and its tmpfs may come to
+  uint64_t base_bytes;   // its own pages when parked
+  uint64_t folder_bytes; // what its folder held when last measured
 };
 
 extern pthread_mutex_t watch_lock;
 extern struct watched watch_cells[PROTOCOL_SLOT_MAX];
 extern size_t watch_count;
 
-int watch_start(void); // the thread; 0 or a negative errno
+int watch_start(const struct cell_plan *plan); // the thread, which borrows plan; 0 or a negative errno
 
 // All of these with watch_lock held.
 struct watched *watch_find(uint32_t id);
