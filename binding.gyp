@@ -1,5 +1,5 @@
-# Four things: the addon (host side), a guest library per language (inside a
-# cell), and the keeper (a static program between them).
+# The addon (host side), a guest library per language (inside a cell), and two
+# static programs: the keeper between them, and the sandbox service's launcher.
 {
   'variables': { 'openssl_fips': '' },
   'target_defaults': {
@@ -38,6 +38,12 @@
         'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)',
       ],
       'ldflags': ['-static', '-pthread'],
+    },
+    {
+      'target_name': 'code-jail-launcher',
+      'type': 'executable',
+      'sources': ['src/guest/launcher.c'],
+      'ldflags': ['-static'],
     },
   ],
 }

@@ -58,7 +58,7 @@ cp "$package/package.json" "$package/LICENSE" "$app/"
 cp -r "$package/lib" "$app/lib"
 cp "$package/bin/code-jail.js" "$app/bin/"
 cp "$package/apps/sandbox/start.js" "$package/apps/sandbox/package.json" "$app/apps/sandbox/"
-for file in code_jail.node guest_node.node guest_python.so code-jail-keeper; do
+for file in code_jail.node guest_node.node guest_python.so code-jail-keeper code-jail-launcher; do
   cp "$package/build/Release/$file" "$app/build/Release/"
 done
 (cd "$package" && node scripts/production-modules.js) | (cd "$package" && tar -cf - -T -) | tar -xf - -C "$app"
