@@ -18,13 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "birth.h"
+#include "boot.h"
 #include "report.h"
 #include "watch.h"
 
@@ -48,7 +48,11 @@ static uint64_t now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+// Init's end takes all with it where there is a pid namespace; elsewhere each
+// cell is killed by name, before the zygote's end frees their pids.
 _Noreturn static void end_all(int code) {
+  for (size_t i = 0; i < watch_count; i++)
+    watch_kill(&watch_cells[i], VERDICT_LOST);
   if (init_pid > 0) {
     kill(init_pid, SIGKILL);
     waitpid(init_pid, NULL, 0);
@@ -257,29 +261,6 @@ _Noreturn static void serve(void) {
 
 // ---- boot ----
 
-static void parse_boot(char *text, size_t bytes, struct boot *boot) {
-  for (char *at = text; at < text + bytes && *at; at += strlen(at) + 1) {
-    char *value = strchr(at, '=');
-    if (!value)
-      continue;
-    const struct {
-      const char *name;
-      const char **to;
-    } known[] = {{"language", &boot->language},   {"start", &boot->start},         {"runtime", &boot->runtime},
-                 {"guest_dir", &boot->guest_dir}, {"guest_lib", &boot->guest_lib}, {"module_dir", &boot->module_dir}};
-    size_t name = (size_t)(value++ - at);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-      if (strlen(known[i].name) == name && !strncmp(at, known[i].name, name))
-        *known[i].to = value;
-    if (!strncmp(at, "preload=", 8) && boot->preload_count < CLOSURE_LIST_MAX)
-      boot->preload[boot->preload_count++] = value;
-    if (!strncmp(at, "allow_weak=", 11))
-      boot->allow_weak = *value == '1';
-    if (!strncmp(at, "memory_cap_mb=", 14))
-      boot->memory_cap_mb = (unsigned)strtoul(value, NULL, 10);
-  }
-}
-
 static void receive_boot(struct boot *boot) {
   static char message[PROTOCOL_MESSAGE_MAX + 1];
   struct cell_error error = {0};
@@ -292,7 +273,7 @@ static void receive_boot(struct boot *boot) {
   struct order order;
   memcpy(&order, message, sizeof order);
   if ((size_t)size > sizeof order && order.type == ORDER_BOOT)
-    parse_boot(message + sizeof order, (size_t)size - sizeof order, boot);
+    boot_parse(message + sizeof order, (size_t)size - sizeof order, boot);
   if (!boot->language || !boot->runtime || !boot->guest_dir || !boot->guest_lib) {
     cell_fail(&error, -EPROTO, "boot", "the engine sent no complete BOOT order");
     fail(&error);
@@ -362,15 +343,6 @@ static void start_zygote(void) {
   close(lifeline[0]);
 }
 
-// The host's own soft limit is made for the host.
-static void raise_descriptors(void) {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit))
-    return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int main(void) {
   struct cell_error error = {0};
   struct boot boot = {.memory_cap_mb = 4096};
@@ -385,7 +357,7 @@ int main(void) {
   prctl(PR_SET_NAME, "code-jail");
   if (chdir("/"))
     _exit(1);
-  raise_descriptors();
+  boot_raise_descriptors();
   receive_boot(&boot);
   plan.language = !strcmp(boot.language, "python");
   plan.cold = boot.start && !strcmp(boot.start, "cold");
