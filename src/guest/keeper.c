@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ enum {
 static int zygote = -1; // our end of the zygote's socket
 static pid_t init_pid = -1;
 static struct cell_plan plan;
+static bool acceptable; // files, network and signals are kept apart
 static struct closure closure;
 
 static void tell(const struct report *report, const char *text, size_t bytes) {
@@ -312,6 +314,11 @@ static void await_ready(void) {
       size +=
         (size_t)snprintf(in.text + size, sizeof in.text - size, "missing=%s:%s", cell_layer_name(i), plan.reason[i]) +
         1;
+  static const char weak[] = "isolation=unverified";
+  if (!acceptable && size + sizeof weak <= sizeof in.text) {
+    memcpy(in.text + size, weak, sizeof weak);
+    size += sizeof weak;
+  }
   in.report.layers = plan.want;
   tell(&in.report, in.text, size);
 }
@@ -367,7 +374,8 @@ int main(void) {
   plan.nice = 10;
   if (cell_plan_probe(&plan, &error))
     fail(&error);
-  if (!boot.allow_weak && cell_plan_acceptable(&plan, &error)) {
+  acceptable = cell_plan_acceptable(&plan, &error) == 0;
+  if (!acceptable && !boot.allow_weak) {
     snprintf(error.stage, sizeof error.stage, "isolation"); // the engine knows it by this word
     fail(&error);
   }
