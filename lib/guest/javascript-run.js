@@ -6,7 +6,7 @@
 
 const vm = require('node:vm');
 const { describe, isOutOfMemory, positionOf, sourceLine } = require('./javascript-errors.js');
-const { importDynamically, initializeMeta, link, makeRequire } = require('./javascript-modules.js');
+const { importDynamically, initializeMeta, link } = require('./javascript-modules.js');
 const { Refusal, serialize } = require('./javascript-values.js');
 
 const { nextTick, _tickCallback: flushTicks, _fatalException: nodeFatal } = process;
