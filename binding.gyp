@@ -34,7 +34,7 @@
       'target_name': 'code-jail-keeper',
       'type': 'executable',
       'sources': [
-        'src/guest/keeper.c', 'src/guest/boot.c', 'src/guest/birth.c', 'src/guest/scratch.c', 'src/guest/watch.c', 'src/guest/closure.c', 'src/guest/ask.c',
+        'src/guest/keeper.c', 'src/guest/birth.c', 'src/guest/boot.c', 'src/guest/strict.c', 'src/guest/scratch.c', 'src/guest/watch.c', 'src/guest/closure.c', 'src/guest/ask.c',
         'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)',
       ],
       'ldflags': ['-static', '-pthread'],

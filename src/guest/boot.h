@@ -1,15 +1,24 @@
-// boot.h: the engine's BOOT order, received and parsed. Called once, by the
-// keeper's main thread.
+// boot.h: what the engine asks for. Keeper's main thread, once.
 #ifndef CODE_JAIL_BOOT_H
 #define CODE_JAIL_BOOT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
-#include "closure.h"
+enum { CLOSURE_LIST_MAX = 32 };
 
-// 0, 1 where the engine has gone, or a negative errno and *error. Every string
-// of *boot lives as long as the process. strict: the engine is not root as we
-// are (see launcher.c), so every path must be root's.
-int boot_receive(struct boot *boot, bool strict, struct cell_error *error);
+struct boot { // ORDER_BOOT, parsed; every string borrowed from the message
+  const char *language, *start, *runtime, *guest_dir, *guest_lib, *module_dir;
+  const char *preload[CLOSURE_LIST_MAX];
+  int preload_count;
+  bool allow_weak;
+  unsigned memory_cap_mb;
+};
+
+// Splits ORDER_BOOT's text in place; boot borrows from it.
+void boot_parse(char *text, size_t bytes, struct boot *boot);
+
+// The host's own soft limit on descriptors is made for the host.
+void boot_raise_descriptors(void);
 
 #endif

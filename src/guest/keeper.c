@@ -14,11 +14,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -28,6 +28,7 @@
 #include "boot.h"
 #include "report.h"
 #include "scratch.h"
+#include "strict.h"
 #include "watch.h"
 
 enum {
@@ -38,6 +39,7 @@ enum {
 static int zygote = -1; // our end of the zygote's socket
 static pid_t init_pid = -1;
 static struct cell_plan plan;
+static bool acceptable; // files, network and signals are kept apart
 static struct closure closure;
 
 static void tell(const struct report *report, const char *text, size_t bytes) {
@@ -50,7 +52,11 @@ static uint64_t now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+// Init's end takes all with it where there is a pid namespace; elsewhere each
+// cell is killed by name, before the zygote's end frees their pids.
 _Noreturn static void end_all(int code) {
+  for (size_t i = 0; i < watch_count; i++)
+    watch_kill(&watch_cells[i], VERDICT_LOST);
   if (init_pid > 0) {
     kill(init_pid, SIGKILL);
     waitpid(init_pid, NULL, 0);
@@ -78,16 +84,13 @@ static void order_zygote(uint32_t type, uint32_t id) {
 static void on_fork(const struct order *order) {
   struct cell_error error = {0};
   struct watched *cell = watch_add(order->cell);
-  if (!cell) {
-    cell_fail(&error, -EAGAIN, "fork", "more cells than one zygote can have");
-    report_failure(PROTOCOL_FD, order->cell, &error);
-    return;
-  }
-  int result = scratch_make(order->cell, &plan);
+  int result = cell ? scratch_make(order->cell, &plan) : -EAGAIN;
   if (result < 0) {
-    watch_forget(cell);
-    cell_fail(&error, result, "fork", "a folder for the cell: %s", strerror(-result));
+    cell_fail(&error, result, "fork", cell ? "a folder for the cell: %s" : "more cells than one zygote can have",
+              strerror(-result));
     report_failure(PROTOCOL_FD, order->cell, &error);
+    if (cell)
+      watch_forget(cell);
     return;
   }
   cell->due_ns = now_ns() + SETUP_MS * 1000000ull;
@@ -179,10 +182,8 @@ static void on_parked(struct delivery *in) {
 static void on_gone(struct delivery *in) {
   struct watched *cell = watch_find(in->report.cell);
   in->report.verdict = cell ? cell->verdict : VERDICT_NONE;
-  if (cell) {
+  if (cell)
     watch_forget(cell);
-    scratch_drop(in->report.cell);
-  }
   tell(&in->report, NULL, 0);
   order_zygote(ORDER_REAP, in->report.cell);
 }
@@ -194,10 +195,8 @@ static void on_failed(struct delivery *in) {
     end_all(1);
   }
   struct watched *cell = watch_find(in->report.cell);
-  if (cell) {
+  if (cell)
     watch_forget(cell);
-    scratch_drop(in->report.cell);
-  }
   tell(&in->report, in->text, in->text_bytes);
 }
 
@@ -271,6 +270,25 @@ _Noreturn static void serve(void) {
 
 // ---- boot ----
 
+static void receive_boot(struct boot *boot) {
+  static char message[PROTOCOL_MESSAGE_MAX + 1];
+  struct cell_error error = {0};
+  ssize_t size;
+  do
+    size = recv(PROTOCOL_FD, message, PROTOCOL_MESSAGE_MAX, 0);
+  while (size < 0 && errno == EINTR);
+  if (size <= 0)
+    _exit(0);
+  struct order order;
+  memcpy(&order, message, sizeof order);
+  if ((size_t)size > sizeof order && order.type == ORDER_BOOT)
+    boot_parse(message + sizeof order, (size_t)size - sizeof order, boot);
+  if (!boot->language || !boot->runtime || !boot->guest_dir || !boot->guest_lib) {
+    cell_fail(&error, -EPROTO, "boot", "the engine sent no complete BOOT order");
+    fail(&error);
+  }
+}
+
 // Passes READY on with what the keeper knows, or the reason why there is none.
 static void await_ready(void) {
   static struct delivery in;
@@ -303,8 +321,11 @@ static void await_ready(void) {
       size +=
         (size_t)snprintf(in.text + size, sizeof in.text - size, "missing=%s:%s", cell_layer_name(i), plan.reason[i]) +
         1;
-  if (cell_plan_acceptable(&plan, &error))
-    size += (size_t)snprintf(in.text + size, sizeof in.text - size, "isolation=unverified") + 1;
+  static const char weak[] = "isolation=unverified";
+  if (!acceptable && size + sizeof weak <= sizeof in.text) {
+    memcpy(in.text + size, weak, sizeof weak);
+    size += sizeof weak;
+  }
   in.report.layers = plan.want;
   tell(&in.report, in.text, size);
 }
@@ -336,15 +357,6 @@ static void start_zygote(void) {
   close(lifeline[0]);
 }
 
-// The host's own soft limit is made for the host.
-static void raise_descriptors(void) {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit))
-    return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int main(int count, char **arguments) {
   struct cell_error error = {0};
   struct boot boot = {.memory_cap_mb = 4096};
@@ -359,11 +371,9 @@ int main(int count, char **arguments) {
   prctl(PR_SET_NAME, "code-jail");
   if (chdir("/"))
     _exit(1);
-  raise_descriptors();
-  const int received = boot_receive(&boot, count > 1 && !strcmp(arguments[1], "--strict"), &error);
-  if (received > 0)
-    _exit(0);
-  if (received < 0)
+  boot_raise_descriptors();
+  receive_boot(&boot);
+  if (count > 1 && !strcmp(arguments[1], "--strict") && strict_check(&boot, &error))
     fail(&error);
   plan.language = !strcmp(boot.language, "python");
   plan.cold = boot.start && !strcmp(boot.start, "cold");
@@ -373,7 +383,8 @@ int main(int count, char **arguments) {
   plan.nice = 10;
   if (cell_plan_probe(&plan, &error))
     fail(&error);
-  if (!boot.allow_weak && cell_plan_acceptable(&plan, &error)) {
+  acceptable = cell_plan_acceptable(&plan, &error) == 0;
+  if (!acceptable && !boot.allow_weak) {
     snprintf(error.stage, sizeof error.stage, "isolation"); // the engine knows it by this word
     fail(&error);
   }

@@ -66,6 +66,7 @@ void watch_forget(struct watched *cell) {
   close_fd(cell->status);
   close_fd(cell->tmpfs[0]);
   close_fd(cell->tmpfs[1]);
+  scratch_drop(cell->id);
   *cell = watch_cells[--watch_count];
 }
 

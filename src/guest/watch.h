@@ -37,6 +37,6 @@ struct watched *watch_add(uint32_t id);                // NULL: the table is ful
 void watch_park(struct watched *cell, uint64_t *rss);  // pid is set: opens, reads the baseline
 void watch_arm(struct watched *cell, uint64_t memory); // may add `memory` to its baseline
 void watch_kill(struct watched *cell, uint32_t verdict);
-void watch_forget(struct watched *cell); // closes what it holds; another moves to its place
+void watch_forget(struct watched *cell); // lets go of what it holds, its folder too; another moves to its place
 
 #endif
