@@ -379,8 +379,8 @@ NAPI_MODULE_INIT() {
     const char *name;
     napi_callback call;
   } functions[] = {
-    {"connect", js_connect}, {"open", js_open},   {"submit", js_submit}, {"cancel", js_cancel},
-    {"warm", js_warm},       {"close", js_close}, {"stats", js_stats},   {"place", js_place},
+    {"connect", js_connect}, {"open", js_open},   {"submit", js_submit}, {"cancel", js_cancel},      {"warm", js_warm},
+    {"close", js_close},     {"stats", js_stats}, {"place", js_place},   {"replace", addon_replace},
   };
   napi_value function;
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
