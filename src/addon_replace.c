@@ -1,6 +1,7 @@
 // addon_replace.c: this process becomes another program. For the sandbox
 // service alone, whose tokens leave the environment only by an exec. JS thread.
 #include <errno.h>
+#include <fcntl.h>
 #include <node_api.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -40,6 +41,8 @@ napi_value addon_replace(napi_env env, napi_callback_info info) {
     napi_throw_error(env, "ERR_JAIL_CONFIG", "replace takes a path and two arrays of strings");
     return NULL;
   }
+  for (int fd = 0; fd < 3; fd++) // these, too, would close
+    fcntl(fd, F_SETFD, 0);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);

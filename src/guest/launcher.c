@@ -229,10 +229,13 @@ static bool reap(pid_t service, int *status) {
   return ended;
 }
 
-// What everybody may write to, one cell could use to leave something for another.
+// What everybody may write to, one cell could use to leave something for
+// another. As a container's first process alone: elsewhere these folders are not ours.
 static void tidy(void) {
   static const char *const places[] = {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock"};
   struct stat status;
+  if (getpid() != 1)
+    return;
   for (size_t i = 0; i < sizeof places / sizeof *places; i++)
     if (lstat(places[i], &status) == 0 && S_ISDIR(status.st_mode) && (status.st_mode & 002))
       chmod(places[i], 0755); // a read-only one cannot be written to anyway

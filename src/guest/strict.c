@@ -7,7 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// Root's, and nobody else may change it, up to the root of the file system.
+// Root's, and nobody else may change it, up to the root of the file system. In a
+// sticky folder others may make files of their own, and cannot move root's.
 static int check_owner(const char *path, struct cell_error *error) {
   char real[PATH_MAX];
   struct stat status;
@@ -16,7 +17,8 @@ static int check_owner(const char *path, struct cell_error *error) {
   for (char *end;; *end = '\0') {
     if (stat(real[0] ? real : "/", &status) < 0)
       return cell_fail(error, errno, "config", "%.80s: %s", real, strerror(errno));
-    if (status.st_uid != 0 || (status.st_mode & 022))
+    bool sticky = S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX);
+    if (status.st_uid != 0 || ((status.st_mode & 022) && !sticky))
       return cell_fail(error, EPERM, "config", "%.80s is not root's alone, and code-jail-launcher starts nothing else",
                        real[0] ? real : "/");
     if (!(end = strrchr(real, '/')))
