@@ -110,12 +110,16 @@ static void forget_secrets(char **argv) {
 
 // ---- 2. the service ----
 
+// While we still have the right to: the change of uid takes it.
+static void drop_bounding_set(void) {
+  for (unsigned long capability = 0; capability < 64; capability++)
+    if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0)
+      break; // the last that this kernel knows; or CAP_SETPCAP is not ours, and no_new_privs has to do
+}
+
 static void drop_capabilities(void) {
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct none[2] = {{0}};
-  for (unsigned long capability = 0; capability < 64; capability++)
-    if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0)
-      break;
   if (syscall(SYS_capset, &header, none) < 0)
     fail("drop capabilities");
 }
@@ -128,6 +132,7 @@ _Noreturn static void become_service(char **argv, uid_t uid, int socket, pid_t l
   if (high < 0)
     fail("descriptors");
   set_number(LAUNCHER_FD, high);
+  drop_bounding_set();
   if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid))
     fail("become the service's uid");
   drop_capabilities();

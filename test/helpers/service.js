@@ -72,6 +72,7 @@ async function startService({
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH, CODE_SANDBOX_TOKEN: TOKEN, CODE_SANDBOX_TOKEN_PREVIOUS: PREVIOUS, ...env },
   });
+  process.on('exit', () => child.kill('SIGKILL')); // where a test failed before its end
   const seen = { out: '', err: '' };
   const lines = [];
   child.stdout.on('data', (part) => {
