@@ -318,7 +318,7 @@ static int resolve_python(const struct place *place, const struct boot *boot, st
   int result = 0;
   if (count < 4 || ask_interpreter(line[0], loader))
     result = cell_fail(error, -ENOEXEC, "config", "%s does not say which program it is", boot->runtime);
-  if (result == 0) {
+  if (result == 0 && line[0] && line[3]) {
     static struct extensions all; // large, and the keeper has one closure
     all = (struct extensions){.place = place, .loader = loader, .program = line[0]};
     char *at = text("/rt/lib/python%s", line[1]);
