@@ -321,11 +321,13 @@ export interface Doctor {
   node: string;
   root: boolean;
   /** What runCode would use now. */
-  selects: { backend: 'local' | 'http' | 'socket'; because: string };
+  selects: { backend: 'local' | 'http' | 'socket'; because: string; contained: boolean };
   runtimes: {
     language: Language;
     ok: boolean;
     runtime: string | null;
+    /** Of the interpreter on this host. */
+    path: string | null;
     start: 'parked' | 'fork' | 'cold' | null;
     isolation: Isolation | 'unverified' | null;
     backend: 'local' | 'http' | 'socket' | null;

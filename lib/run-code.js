@@ -3,9 +3,10 @@
 // configuration alone, once per call: a jail that fails is an error, never a
 // reason to use a weaker one.
 
+const { readConfig } = require('./config.js');
 const { JailError, invalid, misconfigured } = require('./errors.js');
 const { Local } = require('./local.js');
-const { LANGUAGES, readConfig, readRequest } = require('./options.js');
+const { LANGUAGES, readRequest } = require('./options.js');
 
 const CALL_OPTIONS = ['signal'];
 

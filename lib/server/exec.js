@@ -4,7 +4,8 @@
 
 const { Local } = require('../local.js');
 const { JailError } = require('../errors.js');
-const { ISOLATIONS, LANGUAGES, readConfig, readRequest } = require('../options.js');
+const { readConfig } = require('../config.js');
+const { ISOLATIONS, LANGUAGES, readRequest } = require('../options.js');
 const { describe, errorText, resultParts } = require('./answer.js');
 const { parseBody, readBody, refusal, tooLarge } = require('./body.js');
 const { requestFacts } = require('./log.js');

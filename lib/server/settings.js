@@ -4,7 +4,8 @@
 // token's text is in no message.
 
 const { misconfigured } = require('../errors.js');
-const { NUMBERS, CONFIG_NUMBERS } = require('../options.js');
+const { CONFIG_NUMBERS } = require('../config.js');
+const { NUMBERS } = require('../options.js');
 
 const MiB = 1024 * 1024;
 const TOKEN_MIN = 24;

@@ -5,6 +5,7 @@
 const { spawn } = require('node:child_process');
 const http = require('node:http');
 const path = require('node:path');
+const { after } = require('node:test');
 
 const ROOT = path.join(__dirname, '..', '..');
 const LAUNCHER = path.join(ROOT, 'build', 'Release', 'code-jail-launcher');
@@ -12,6 +13,12 @@ const EXEC = '/internal/sandbox/exec';
 const TOKEN = 'the-current-token-0123456789abcdef';
 const PREVIOUS = 'the-previous-token-0123456789abcdef';
 const bearer = (token = TOKEN) => ({ authorization: `Bearer ${token}` });
+
+// Where a test failed before it stopped its own.
+const started = new Set();
+after(() => {
+  for (const child of started) child.kill('SIGKILL');
+});
 
 /** One request, as it comes: { status, headers, body }. */
 function ask(url, { method = 'GET', headers = {}, body, agent, signal } = {}) {
@@ -72,7 +79,7 @@ async function startService({
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env.PATH, CODE_SANDBOX_TOKEN: TOKEN, CODE_SANDBOX_TOKEN_PREVIOUS: PREVIOUS, ...env },
   });
-  process.on('exit', () => child.kill('SIGKILL')); // where a test failed before its end
+  started.add(child);
   const seen = { out: '', err: '' };
   const lines = [];
   child.stdout.on('data', (part) => {
@@ -105,6 +112,7 @@ async function startService({
       const { text } = await ask(`${base}/metrics`, { headers: bearer() });
       return Number(new RegExp(`^${name.replace(/[{}"]/g, '\\$&')} (.*)$`, 'm').exec(text)?.[1]);
     },
+    /** Gently; and whatever does not end so has failed. */
     async stop() {
       child.kill('SIGTERM');
       const timer = setTimeout(() => child.kill('SIGKILL'), 15000);

@@ -166,7 +166,7 @@ describe('its processes', () => {
     fs.chownSync(folder, 65532, 65532);
     fs.chownSync(path.join(folder, 'node'), 65532, 65532);
     const script = `
-      const { readConfig } = require('${ROOT}/lib/options.js');
+      const { readConfig } = require('${ROOT}/lib/config.js');
       const { Local } = require('${ROOT}/lib/local.js');
       const parts = { ...require('${ROOT}/lib/native.js').parts(), keeper: '@' + process.env.CODE_JAIL_LAUNCHER_FD };
       const warm = (node) => {

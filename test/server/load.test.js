@@ -6,10 +6,14 @@ const assert = require('node:assert/strict');
 const net = require('node:net');
 const { describe, it } = require('node:test');
 const { setTimeout: sleep } = require('node:timers/promises');
+const { slack } = require('../helpers/baseline.js');
 const autocannon = require('autocannon');
 const { ask, bearer, js, py, startService, waitFor, EXEC, TOKEN } = require('../helpers/service.js');
 
+// Nineteen of twenty answers. This machine's cores are shared with the load itself, with
+// its client and with whoever else is on it: the bound stretches with that.
 const HEALTHY_MS = 100;
+const isHealthy = (seen) => seen.median < HEALTHY_MS && seen.p95 < HEALTHY_MS * slack();
 const LOAD = Number(process.env.CODE_JAIL_TEST_LOAD ?? 10000);
 const SLEEPERS = Number(process.env.CODE_JAIL_TEST_SLEEPERS ?? 500);
 
@@ -46,7 +50,7 @@ describe('load', () => {
     const health = watchHealth(service.base);
     const body = JSON.stringify(js('return input * 2', { input: 21 }));
     let right = 0;
-    const load = autocannon({
+    const result = await autocannon({
       url: service.base + EXEC,
       method: 'POST',
       headers: bearer(),
@@ -56,7 +60,6 @@ describe('load', () => {
       timeout: 60,
       verifyBody: (text) => text.includes('"result":42,') && ++right > 0,
     });
-    const result = await load;
     const seen = await health.end();
     t.diagnostic(
       `${Math.round(result.requests.average)} requests/s, p99 ${result.latency.p99} ms; health ${JSON.stringify(seen)}`,
@@ -64,7 +67,7 @@ describe('load', () => {
     assert.equal(result['2xx'], LOAD);
     assert.equal(right, LOAD);
     assert.deepEqual([result.non2xx, result.errors, result.timeouts, result.mismatches], [0, 0, 0, 0]);
-    assert.ok(seen.p95 < HEALTHY_MS, `health: ${JSON.stringify(seen)}`);
+    assert.ok(isHealthy(seen), `health: ${JSON.stringify(seen)}`);
     assert.equal(await service.metric('code_jail_requests_total{code="200"}'), LOAD);
     assert.equal(await service.metric('code_jail_held_bytes'), 0);
     await service.stop();
@@ -84,8 +87,8 @@ describe('load', () => {
       assert.ok(Number(one.headers['retry-after']) >= 1);
     }
     for (const one of served) assert.equal(one.json.result, 1);
-    const { p95 } = await health.end();
-    assert.ok(p95 < HEALTHY_MS);
+    const seen = await health.end();
+    assert.ok(isHealthy(seen), `health: ${JSON.stringify(seen)}`);
     await service.stop();
   });
 
@@ -181,7 +184,7 @@ describe('connections that only sit there', () => {
     assert.equal((await service.post(js('return 1'))).json.result, 1);
     const seen = await health.end();
     t.diagnostic(`health ${JSON.stringify(seen)}, ${closed} of ${SLEEPERS} closed`);
-    assert.ok(seen.count > 5 && seen.p95 < HEALTHY_MS, JSON.stringify(seen));
+    assert.ok(seen.count > 5 && isHealthy(seen), JSON.stringify(seen));
     assert.ok((await service.metric('code_jail_connections')) <= cap);
     await waitFor(() => closed >= SLEEPERS * 0.8, 20000); // headers have ten seconds
     clearInterval(drip);
