@@ -271,9 +271,20 @@ static void handle(int number, void (*handler)(int)) {
   sigaction(number, &action, NULL);
 }
 
+// A service reads nothing from there; and whatever the container was given could
+// be opened through /proc by others, where that is as open as in old gVisor.
+static void forget_input(void) {
+  int null = open("/dev/null", O_RDONLY);
+  if (null > 0) {
+    dup2(null, 0);
+    close(null);
+  }
+}
+
 static int launch(char **argv, uid_t uid) {
   char keeper[PATH_MAX];
   int pair[2];
+  forget_input();
   ssize_t size = readlink("/proc/self/exe", keeper, sizeof keeper - 1);
   char *name = size > 0 ? memrchr(keeper, '/', (size_t)size) : NULL;
   if (!name || snprintf(name, sizeof keeper - (size_t)(name - keeper), "/code-jail-keeper") < 0)
