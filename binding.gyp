@@ -19,19 +19,22 @@
     },
     {
       'target_name': 'guest_node',
-      'sources': ['src/guest/guest_node.c', 'src/guest/zygote.c', '<!@(ls src/cell/*.c)'],
+      'sources': ['src/guest/guest_node.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
       'libraries': ['-ldl'],
     },
     {
       'target_name': 'guest_python',
       'target_conditions': [['1==1', { 'product_extension': 'so' }]],  # after addon.gypi's own
-      'sources': ['src/guest/guest_python.c', 'src/guest/zygote.c', '<!@(ls src/cell/*.c)'],
+      'sources': ['src/guest/guest_python.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
       'libraries': ['-ldl'],
     },
     {
       'target_name': 'code-jail-keeper',
       'type': 'executable',
-      'sources': ['src/guest/keeper.c', 'src/guest/closure.c', 'src/guest/zygote.c', '<!@(ls src/cell/*.c)'],
+      'sources': [
+        'src/guest/keeper.c', 'src/guest/birth.c', 'src/guest/watch.c', 'src/guest/closure.c', 'src/guest/ask.c',
+        'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)',
+      ],
       'ldflags': ['-static', '-pthread'],
     },
   ],

@@ -59,7 +59,7 @@ enum report_type {
   REPORT_GONE,      // cell has ended; zygote -> keeper: not reaped yet
 };
 
-enum verdict { // why a cell is gone, as the keeper knows it
+enum verdict {      // why a cell is gone, as the keeper knows it
   VERDICT_NONE = 0, // by itself
   VERDICT_ASKED,    // ORDER_KILL
   VERDICT_DEADLINE,

@@ -1,29 +1,20 @@
 // closure.c: finds what a runtime is made of, by asking the runtime and the
 // dynamic loader rather than by guessing at folders. Caller and thread: see closure.h.
 #include "closure.h"
+#include "ask.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
-  CAPTURE_MAX = 1 << 20,  // what a runtime or the loader may answer
-  CAPTURE_MS = 10000,     // and how long it may take
-  PRELOAD_MAX = 100000,   // the kernel's cap on one environment string is 128 KiB
-  EXTENSIONS_MAX = 4000,  // extension modules looked at for their libraries
+  PRELOAD_MAX = 100000,  // the kernel's cap on one environment string is 128 KiB
+  EXTENSIONS_MAX = 4000, // extension modules looked at for their libraries
   ENTRIES_MAX = 4096,
 };
 
@@ -33,7 +24,8 @@ static char *text(const char *format, ...) {
   char *out = NULL;
   va_list args;
   va_start(args, format);
-  if (vasprintf(&out, format, args) < 0) _exit(1); // the keeper has nothing to lose yet
+  if (vasprintf(&out, format, args) < 0)
+    _exit(1); // the keeper has nothing to lose yet
   va_end(args);
   return out;
 }
@@ -41,86 +33,36 @@ static char *text(const char *format, ...) {
 static void entry(struct closure *closure, enum cell_root_kind kind, const char *target, const char *source) {
   struct cell_root *root = &closure->root;
   for (size_t i = 0; i < root->count; i++)
-    if (!strcmp(root->entries[i].target, target)) return; // the first one wins
-  if (!root->entries) root->entries = calloc(ENTRIES_MAX, sizeof *root->entries);
-  if (!root->entries || root->count == ENTRIES_MAX) return;
+    if (!strcmp(root->entries[i].target, target))
+      return; // the first one wins
+  if (!root->entries)
+    root->entries = calloc(ENTRIES_MAX, sizeof *root->entries);
+  if (!root->entries || root->count == ENTRIES_MAX)
+    return;
   root->entries[root->count++] = (struct cell_root_entry){kind, text("%s", target), source ? text("%s", source) : NULL};
 }
 
 static void readable(struct cell_plan *plan, const char *path) {
   size_t used = 0;
   while (used < sizeof plan->paths && plan->paths[used]) {
-    if (!strcmp(plan->paths + used, path)) return;
+    if (!strcmp(plan->paths + used, path))
+      return;
     used += strlen(plan->paths + used) + 1;
   }
-  if (used + strlen(path) + 2 <= sizeof plan->paths) strcpy(plan->paths + used, path); // NOLINT: just measured
+  if (used + strlen(path) + 2 <= sizeof plan->paths)
+    strcpy(plan->paths + used, path); // NOLINT: just measured
 }
 
 static void argument(struct closure *closure, const char *word) {
   size_t count = 0;
-  while (closure->argv && closure->argv[count]) count++;
+  while (closure->argv && closure->argv[count])
+    count++;
   char **grown = realloc(closure->argv, (count + 2) * sizeof *grown);
-  if (!grown) _exit(1);
+  if (!grown)
+    _exit(1);
   closure->argv = grown;
   grown[count] = text("%s", word);
   grown[count + 1] = NULL;
-}
-
-// ---- asking ----
-
-// Runs argv and returns what it wrote to stdout; NULL if it failed or took too long.
-static char *capture(char *const argv[], char *const envp[]) {
-  int out[2], status;
-  char *answer = calloc(1, CAPTURE_MAX);
-  size_t size = 0;
-  pid_t pid;
-  struct timespec start, now;
-  posix_spawn_file_actions_t actions;
-  if (!answer || pipe2(out, O_CLOEXEC)) return free(answer), NULL;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-  int failed = posix_spawn(&pid, argv[0], &actions, NULL, argv, envp);
-  posix_spawn_file_actions_destroy(&actions);
-  close(out[1]);
-  clock_gettime(CLOCK_MONOTONIC, &start);
-  while (!failed && size < CAPTURE_MAX - 1) {
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    long left = CAPTURE_MS - (now.tv_sec - start.tv_sec) * 1000;
-    struct pollfd source = {.fd = out[0], .events = POLLIN};
-    if (left <= 0 || poll(&source, 1, (int)left) <= 0) break;
-    ssize_t got = read(out[0], answer + size, CAPTURE_MAX - 1 - size);
-    if (got <= 0) break;
-    size += (size_t)got;
-  }
-  close(out[0]);
-  if (!failed) {
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if ((now.tv_sec - start.tv_sec) * 1000 >= CAPTURE_MS) kill(pid, SIGKILL);
-    if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status)) failed = 1;
-  }
-  if (failed) free(answer), answer = NULL;
-  return answer;
-}
-
-// The program's ELF interpreter, or -1 where it is no such program.
-static int interpreter(const char *path, char name[PATH_MAX]) {
-  Elf64_Ehdr head;
-  Elf64_Phdr part;
-  int found = -1, fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  if (pread(fd, &head, sizeof head, 0) == sizeof head && !memcmp(head.e_ident, ELFMAG, SELFMAG) &&
-      head.e_ident[EI_CLASS] == ELFCLASS64) {
-    found = 0;
-    name[0] = 0; // a static program has none
-    for (int i = 0; i < head.e_phnum; i++) {
-      if (pread(fd, &part, sizeof part, (off_t)(head.e_phoff + (size_t)i * sizeof part)) != sizeof part) break;
-      if (part.p_type != PT_INTERP || part.p_filesz >= PATH_MAX) continue;
-      if (pread(fd, name, part.p_filesz, (off_t)part.p_offset) != (ssize_t)part.p_filesz) found = -1;
-      name[part.p_filesz] = 0;
-    }
-  }
-  close(fd);
-  return found;
 }
 
 // ---- shared libraries ----
@@ -133,7 +75,8 @@ struct place {
 
 static void library(const struct place *place, const char *name, const char *path) {
   char real[PATH_MAX];
-  if (!realpath(path, real)) return;
+  if (!realpath(path, real))
+    return;
   if (place->own_root) {
     char *target = text("/rt/lib/%s", strrchr(name, '/') ? strrchr(name, '/') + 1 : name);
     entry(place->closure, CELL_ROOT_BIND, target, real);
@@ -147,13 +90,15 @@ static void library(const struct place *place, const char *name, const char *pat
 static void trace(const struct place *place, const char *loader, const char *program, const char *extensions) {
   char *argv[] = {(char *)loader, "--list", (char *)program, NULL};
   char *envp[] = {text("LD_PRELOAD=%s", extensions), NULL};
-  char *answer = capture(argv, envp);
+  char *answer = ask(argv, envp);
   free(envp[0]);
   for (char *line = answer, *end; line && *line; line = end) {
     end = line + strcspn(line, "\n");
-    if (*end) *end++ = 0;
+    if (*end)
+      *end++ = 0;
     char name[PATH_MAX], path[PATH_MAX];
-    if (sscanf(line, " %4095s => %4095s (", name, path) == 2 && path[0] == '/') library(place, name, path);
+    if (sscanf(line, " %4095s => %4095s (", name, path) == 2 && path[0] == '/')
+      library(place, name, path);
   }
   free(answer);
 }
@@ -167,7 +112,8 @@ struct extensions {
 };
 
 static void flush_extensions(struct extensions *all) {
-  if (all->size) trace(all->place, all->loader, all->program, all->list);
+  if (all->size)
+    trace(all->place, all->loader, all->program, all->list);
   all->size = 0;
   all->list[0] = 0;
 }
@@ -176,19 +122,25 @@ static void add_extensions(struct extensions *all, const char *folder, int depth
   DIR *dir = depth < 12 ? opendir(folder) : NULL;
   for (struct dirent *item; dir && (item = readdir(dir)) && all->seen < EXTENSIONS_MAX;) {
     char path[PATH_MAX];
-    if (item->d_name[0] == '.' || snprintf(path, sizeof path, "%s/%s", folder, item->d_name) >= PATH_MAX) continue;
+    if (item->d_name[0] == '.' || snprintf(path, sizeof path, "%s/%s", folder, item->d_name) >= PATH_MAX)
+      continue;
     const char *dot = strstr(item->d_name, ".so");
-    if (item->d_type == DT_DIR) add_extensions(all, path, depth + 1);
+    if (item->d_type == DT_DIR)
+      add_extensions(all, path, depth + 1);
     else if (dot && (!dot[3] || dot[3] == '.') && !strchr(path, ':') && !strchr(path, ' ')) {
       all->seen++;
       all->size += (size_t)sprintf(all->list + all->size, "%s%s", all->size ? ":" : "", path); // NOLINT: sized for it
-      if (all->size > PRELOAD_MAX) flush_extensions(all);
+      if (all->size > PRELOAD_MAX)
+        flush_extensions(all);
     }
   }
-  if (dir) closedir(dir);
+  if (dir)
+    closedir(dir);
 }
 
-static bool is_python(const struct boot *boot) { return !strcmp(boot->language, "python"); }
+static bool is_python(const struct boot *boot) {
+  return !strcmp(boot->language, "python");
+}
 
 // ---- what every root holds ----
 
@@ -207,7 +159,8 @@ static void common(const struct place *place) {
   entry(closure, CELL_ROOT_DIR, "/proc", NULL);
   entry(closure, CELL_ROOT_DIR, "/cell", NULL);
   entry(closure, CELL_ROOT_DIR, "/tmp", NULL);
-  entry(closure, CELL_ROOT_FILE, "/canary", "No Landlock rule names this file: a cell that can read it has no Landlock.\n");
+  entry(closure, CELL_ROOT_FILE, "/canary",
+        "No Landlock rule names this file: a cell that can read it has no Landlock.\n");
   entry(closure, CELL_ROOT_FILE, "/etc/passwd", "cell:x:1000:1000::/cell:/bin/false\n");
   entry(closure, CELL_ROOT_FILE, "/etc/group", "cell:x:1000:\n");
   entry(closure, CELL_ROOT_FILE, "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n");
@@ -217,8 +170,10 @@ static void common(const struct place *place) {
 }
 
 static char *bind_at(const struct place *place, const char *target, const char *source) {
-  if (place->own_root) entry(place->closure, CELL_ROOT_BIND, target, source);
-  else readable(place->plan, source);
+  if (place->own_root)
+    entry(place->closure, CELL_ROOT_BIND, target, source);
+  else
+    readable(place->plan, source);
   return text("%s", place->own_root ? target : source);
 }
 
@@ -233,7 +188,8 @@ static char *program(const struct place *place, const struct boot *boot, const c
   char *lib_at = text("/rt/%s", strrchr(boot->guest_lib, '/') + 1);
   *script = text("%s/%s", folder, file);
   *lib = bind_at(place, lib_at, boot->guest_lib);
-  if (loader[0]) free(bind_at(place, loader, loader));
+  if (loader[0])
+    free(bind_at(place, loader, loader));
   free(at), free(folder), free(lib_at);
   return inside;
 }
@@ -247,11 +203,13 @@ static int real_program(const struct boot *boot, char *const question[], char *c
   if (!realpath(boot->runtime, real))
     return cell_fail(error, -errno, "config", "%s: %s: install it, or name another with { %s: { path } }",
                      boot->runtime, strerror(errno), is_python(boot) ? "python" : "node");
-  if (interpreter(real, loader) == 0) return 0;
-  char *answer = question ? capture(question, envp) : NULL;
+  if (ask_interpreter(real, loader) == 0)
+    return 0;
+  char *answer = question ? ask(question, envp) : NULL;
   if (answer) {
     answer[strcspn(answer, "\n")] = 0;
-    if (realpath(answer, real) && interpreter(real, loader) == 0) return free(answer), 0;
+    if (realpath(answer, real) && ask_interpreter(real, loader) == 0)
+      return free(answer), 0;
   }
   free(answer);
   return cell_fail(error, -ENOEXEC, "config", "%s is neither a program nor a shim that names one", boot->runtime);
@@ -262,9 +220,10 @@ static int resolve_node(const struct place *place, const struct boot *boot, stru
   char *envp[] = {"PATH=/usr/local/bin:/usr/bin:/bin", NULL};
   char *where[] = {(char *)boot->runtime, "-p", "process.execPath", NULL};
   int result = real_program(boot, where, envp, real, loader, error);
-  if (result) return result;
+  if (result)
+    return result;
   char *which[] = {real, "--version", NULL};
-  char *version = capture(which, envp);
+  char *version = ask(which, envp);
   int major = 0, minor = 0;
   if (!version || sscanf(version, "v%d.%d", &major, &minor) != 2 || major < 20)
     result = cell_fail(error, -ENOEXEC, "config", "%s --version does not say Node.js 20 or newer", real);
@@ -275,16 +234,19 @@ static int resolve_node(const struct place *place, const struct boot *boot, stru
     char *inside = program(place, boot, real, loader, &script, &lib);
     bool old = major == 20 || (major == 22 && minor < 13) || (major == 23 && minor < 5);
     char *heap = text("--max-old-space-size=%u", boot->memory_cap_mb);
-    const char *const flags[] = {
-        inside,
-        // Threads do not survive a fork; V8 must not wait for any.
-        "--single-threaded", "--v8-pool-size=1", heap, "--experimental-vm-modules", "--no-warnings",
-        // Hygiene, not a wall.
-        old ? "--experimental-permission" : "--permission", "--allow-addons", "--allow-fs-read=*",
-        "--allow-fs-write=*", script, lib};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) argument(place->closure, flags[i]);
-    if (boot->module_dir) free(bind_at(place, "/rt/node_modules", boot->module_dir));
-    for (int i = 0; i < boot->preload_count; i++) argument(place->closure, boot->preload[i]);
+    const char *const flags[] = {inside,
+                                 // Threads do not survive a fork; V8 must not wait for any.
+                                 "--single-threaded", "--v8-pool-size=1", heap, "--experimental-vm-modules",
+                                 "--no-warnings",
+                                 // Hygiene, not a wall.
+                                 old ? "--experimental-permission" : "--permission", "--allow-addons",
+                                 "--allow-fs-read=*", "--allow-fs-write=*", script, lib};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+      argument(place->closure, flags[i]);
+    if (boot->module_dir)
+      free(bind_at(place, "/rt/node_modules", boot->module_dir));
+    for (int i = 0; i < boot->preload_count; i++)
+      argument(place->closure, boot->preload[i]);
     free(inside), free(heap), free(script), free(lib);
   }
   free(version);
@@ -294,14 +256,13 @@ static int resolve_node(const struct place *place, const struct boot *boot, stru
 // ---- python ----
 
 // One line each: program, "X.Y", full version, stdlib, then the folders of installed packages.
-static const char ask_python[] =
-    "import os, sys, sysconfig, site\n"
-    "print(os.path.realpath(getattr(sys, '_base_executable', None) or sys.executable))\n"
-    "print('%d.%d' % sys.version_info[:2])\n"
-    "print('.'.join(map(str, sys.version_info[:3])))\n"
-    "print(os.path.realpath(sysconfig.get_path('stdlib')))\n"
-    "for p in site.getsitepackages():\n"
-    "    if os.path.isdir(p): print(os.path.realpath(p))\n";
+static const char ask_python[] = "import os, sys, sysconfig, site\n"
+                                 "print(os.path.realpath(getattr(sys, '_base_executable', None) or sys.executable))\n"
+                                 "print('%d.%d' % sys.version_info[:2])\n"
+                                 "print('.'.join(map(str, sys.version_info[:3])))\n"
+                                 "print(os.path.realpath(sysconfig.get_path('stdlib')))\n"
+                                 "for p in site.getsitepackages():\n"
+                                 "    if os.path.isdir(p): print(os.path.realpath(p))\n";
 
 static void python_sites(const struct place *place, struct extensions *all, const char *stdlib, const char *version,
                          char *line) {
@@ -310,7 +271,8 @@ static void python_sites(const struct place *place, struct extensions *all, cons
   for (; line && *line && count < CLOSURE_LIST_MAX; line = strchr(line, 0) + 1) {
     size_t under = strlen(stdlib);
     add_extensions(all, line, 0);
-    if (!place->own_root) sites[count] = bind_at(place, "", line);
+    if (!place->own_root)
+      sites[count] = bind_at(place, "", line);
     else if (!strncmp(line, stdlib, under) && line[under] == '/')
       sites[count] = text("/rt/lib/python%s%s", version, line + under);
     else {
@@ -322,7 +284,8 @@ static void python_sites(const struct place *place, struct extensions *all, cons
   }
   char *number = text("%d", count);
   argument(place->closure, number);
-  for (int i = 0; i < count; i++) argument(place->closure, sites[i]), free(sites[i]);
+  for (int i = 0; i < count; i++)
+    argument(place->closure, sites[i]), free(sites[i]);
   free(number);
 }
 
@@ -330,7 +293,7 @@ static int resolve_python(const struct place *place, const struct boot *boot, st
   char real[PATH_MAX], loader[PATH_MAX], *script, *lib, *line[4], *rest;
   char *envp[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", NULL};
   char *question[] = {(char *)boot->runtime, "-I", "-c", (char *)ask_python, NULL};
-  char *answer = capture(question, envp);
+  char *answer = ask(question, envp);
   int count = 0;
   if (!answer) {
     int result = real_program(boot, NULL, envp, real, loader, error); // says it better where it is not there
@@ -340,12 +303,14 @@ static int resolve_python(const struct place *place, const struct boot *boot, st
   for (rest = answer; *rest && count < 4; count++) {
     line[count] = rest;
     rest += strcspn(rest, "\n");
-    if (*rest) *rest++ = 0;
+    if (*rest)
+      *rest++ = 0;
   }
   for (char *c = rest; *c; c++)
-    if (*c == '\n') *c = 0; // strings end at NUL, the list at an empty one
+    if (*c == '\n')
+      *c = 0; // strings end at NUL, the list at an empty one
   int result = 0;
-  if (count < 4 || interpreter(line[0], loader))
+  if (count < 4 || ask_interpreter(line[0], loader))
     result = cell_fail(error, -ENOEXEC, "config", "%s does not say which program it is", boot->runtime);
   if (result == 0) {
     static struct extensions all; // large, and the keeper has one closure
@@ -355,14 +320,16 @@ static int resolve_python(const struct place *place, const struct boot *boot, st
     trace(place, loader, line[0], "");
     char *inside = program(place, boot, line[0], loader, &script, &lib);
     const char *const flags[] = {inside, "-I", "-S", "-B", "-X", "utf8", script, lib};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) argument(place->closure, flags[i]);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+      argument(place->closure, flags[i]);
     free(bind_at(place, at, line[3]));
     char *extensions = text("%s/lib-dynload", line[3]);
     add_extensions(&all, extensions, 0);
     free(extensions);
     python_sites(place, &all, line[3], line[1], rest);
     flush_extensions(&all);
-    for (int i = 0; i < boot->preload_count; i++) argument(place->closure, boot->preload[i]);
+    for (int i = 0; i < boot->preload_count; i++)
+      argument(place->closure, boot->preload[i]);
     free(inside), free(script), free(lib), free(at);
   }
   free(answer);
@@ -373,20 +340,23 @@ int closure_resolve(const struct boot *boot, struct cell_plan *plan, struct clos
                     struct cell_error *error) {
   struct place place = {plan, closure, plan->want & CELL_BIT(CELL_OWN_ROOT)};
   static char *bare[] = {"LANG=C.UTF-8", "HOME=/cell", "TMPDIR=/tmp", "PATH=/rt/bin", NULL};
-  static char *rooted[] = {"LANG=C.UTF-8", "HOME=/cell", "TMPDIR=/tmp", "PATH=/rt/bin", "LD_LIBRARY_PATH=/rt/lib", NULL};
+  static char *rooted[] = {
+    "LANG=C.UTF-8", "HOME=/cell", "TMPDIR=/tmp", "PATH=/rt/bin", "LD_LIBRARY_PATH=/rt/lib", NULL};
   closure->envp = place.own_root ? rooted : bare;
   if (place.own_root) {
     common(&place);
     readable(plan, "/rt");
     readable(plan, "/etc");
   }
-  if (access("/usr/share/zoneinfo", R_OK) == 0) readable(plan, "/usr/share/zoneinfo");
+  if (access("/usr/share/zoneinfo", R_OK) == 0)
+    readable(plan, "/usr/share/zoneinfo");
   int result = is_python(boot) ? resolve_python(&place, boot, error) : resolve_node(&place, boot, error);
   // The loader keeps the path that is written into the program.
   if (result == 0 && place.own_root)
     for (size_t i = 0; i < closure->root.count; i++) {
       const struct cell_root_entry *it = &closure->root.entries[i];
-      if (it->kind == CELL_ROOT_BIND && strncmp(it->target, "/rt/", 4)) readable(plan, it->target);
+      if (it->kind == CELL_ROOT_BIND && strncmp(it->target, "/rt/", 4))
+        readable(plan, it->target);
     }
   return result;
 }

@@ -9,7 +9,7 @@
 
 #include "../protocol.h"
 
-struct guest_job { // borrowed: valid until the process ends
+struct guest_job {                // borrowed: valid until the process ends
   const char *code, *input, *env; // env: "K=V" NUL ...; code and input are followed by a NUL that does not count
   size_t code_bytes, input_bytes, env_bytes;
   uint64_t memory_bytes;

@@ -9,90 +9,42 @@
 // init (its lifeline closes); the end of init ends everything behind it.
 //
 // Two threads: main (orders, deadlines), and the memory watch, which only reads
-// /proc and kills. Both touch `cells` under `lock`.
+// /proc and kills. See watch.h for what they share.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "../cell/cell.h"
-#include "../protocol.h"
-#include "closure.h"
-#include "spawner.h"
+#include "birth.h"
+#include "report.h"
+#include "watch.h"
 
 enum {
-  BOOT_MS = 30000,   // the zygote must be ready by then
-  SETUP_MS = 10000,  // a cell must be parked by then, twice, or the zygote counts as stuck
-  WATCH_US = 5000,   // how often memory is looked at while a job runs
-  WATCH_LINGER = 40, // looks without a running job before the watch sleeps
+  BOOT_MS = 30000,  // the zygote must be ready by then
+  SETUP_MS = 10000, // a cell must be parked by then, twice, or the zygote counts as stuck
 };
-
-struct cell {
-  uint32_t id;
-  pid_t pid;
-  int pidfd, status, tmpfs[2]; // -1 where there is none; status: /proc/PID/status
-  uint32_t verdict;
-  bool parked, armed;
-  int strikes;          // set-up time-outs so far
-  uint64_t due_ns;      // deadline (armed) or set-up time-out (not parked); 0 none
-  uint64_t limit_bytes; // armed: what baseline + job may come to
-  uint64_t base_bytes;  // anonymous and shared memory when parked
-};
-
-static struct cell cells[PROTOCOL_SLOT_MAX];
-static size_t cell_count;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t armed_one = PTHREAD_COND_INITIALIZER;
-static size_t armed_count;
 
 static int zygote = -1; // our end of the zygote's socket
 static pid_t init_pid = -1;
 static struct cell_plan plan;
 static struct closure closure;
 
+static void tell(const struct report *report, const char *text, size_t bytes) {
+  report_send(PROTOCOL_FD, report, text, bytes, NULL, 0);
+}
+
 static uint64_t now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-// ---- telling the engine ----
-
-static int send_with(int to, const struct report *report, const char *text, size_t bytes, const int *fds,
-                     size_t fd_count) {
-  char control[CMSG_SPACE(2 * sizeof(int))] = {0};
-  struct iovec parts[2] = {{(void *)report, sizeof *report}, {(void *)text, bytes}};
-  struct msghdr message = {.msg_iov = parts, .msg_iovlen = bytes ? 2 : 1};
-  if (fd_count) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-    memcpy(CMSG_DATA(head), fds, fd_count * sizeof(int));
-  }
-  ssize_t sent;
-  do sent = sendmsg(to, &message, MSG_NOSIGNAL);
-  while (sent < 0 && errno == EINTR);
-  return sent < 0 ? -errno : 0;
-}
-
-static void tell(const struct report *report, const char *text, size_t bytes) {
-  send_with(PROTOCOL_FD, report, text, bytes, NULL, 0);
 }
 
 _Noreturn static void end_all(int code) {
@@ -105,92 +57,8 @@ _Noreturn static void end_all(int code) {
 
 // The boot has failed, or the zygote has: say why, and end.
 _Noreturn static void fail(const struct cell_error *error) {
-  char text[sizeof error->stage + sizeof error->cause + 8];
-  int size = snprintf(text, sizeof text, "%s: %s", error->stage, error->cause);
-  struct report report = {.type = REPORT_FAILED};
-  tell(&report, text, (size_t)size);
+  report_failure(PROTOCOL_FD, 0, error);
   end_all(1);
-}
-
-// ---- cells ----
-
-static struct cell *find(uint32_t id) {
-  for (size_t i = 0; i < cell_count; i++)
-    if (cells[i].id == id) return &cells[i];
-  return NULL;
-}
-
-// Lock held. The pid is the cell's own for as long as it is in the table: the
-// zygote reaps only when we say so.
-static void kill_cell(struct cell *cell, uint32_t verdict) {
-  if (!cell->verdict) cell->verdict = verdict;
-  if (cell->pidfd >= 0 && syscall(SYS_pidfd_send_signal, cell->pidfd, SIGKILL, NULL, 0) == 0) return;
-  if (cell->pid > 0) kill(cell->pid, SIGKILL);
-}
-
-static void set_armed(struct cell *cell, bool armed) {
-  if (cell->armed == armed) return;
-  cell->armed = armed;
-  if (armed) armed_count++;
-  else armed_count--;
-}
-
-static void close_fd(int fd) {
-  if (fd >= 0) close(fd);
-}
-
-// ---- the memory watch ----
-
-struct memory {
-  uint64_t own_bytes; // RssAnon + RssShmem
-  uint64_t rss_bytes; // VmRSS
-};
-
-static uint64_t field(const char *text, const char *name) {
-  const char *at = strstr(text, name);
-  return at ? strtoull(at + strlen(name), NULL, 10) * 1024u : 0;
-}
-
-static int read_memory(int status, struct memory *memory) {
-  char text[4096];
-  ssize_t size = status < 0 ? -1 : pread(status, text, sizeof text - 1, 0);
-  if (size <= 0) return -1;
-  text[size] = 0;
-  memory->own_bytes = field(text, "\nRssAnon:") + field(text, "\nRssShmem:");
-  memory->rss_bytes = field(text, "\nVmRSS:");
-  return memory->rss_bytes ? 0 : -1; // a zombie has none
-}
-
-static uint64_t tmpfs_bytes(const struct cell *cell) {
-  uint64_t used = 0;
-  struct statfs about;
-  for (int i = 0; i < 2; i++)
-    if (cell->tmpfs[i] >= 0 && fstatfs(cell->tmpfs[i], &about) == 0)
-      used += (uint64_t)(about.f_blocks - about.f_bfree) * (uint64_t)about.f_bsize;
-  return used;
-}
-
-static void *watch(void *unused) {
-  (void)unused;
-  int idle = 0;
-  pthread_mutex_lock(&lock);
-  for (;;) {
-    while (!armed_count && idle >= WATCH_LINGER) {
-      pthread_cond_wait(&armed_one, &lock);
-      idle = 0;
-    }
-    idle = armed_count ? 0 : idle + 1;
-    for (size_t i = 0; armed_count && i < cell_count; i++) {
-      struct memory memory;
-      struct cell *cell = &cells[i];
-      if (!cell->armed || read_memory(cell->status, &memory)) continue;
-      if (memory.own_bytes + tmpfs_bytes(cell) > cell->limit_bytes) kill_cell(cell, VERDICT_MEMORY);
-    }
-    pthread_mutex_unlock(&lock);
-    nanosleep(&(struct timespec){.tv_nsec = WATCH_US * 1000}, NULL);
-    pthread_mutex_lock(&lock);
-  }
-  return NULL;
 }
 
 // ---- orders from the engine ----
@@ -198,43 +66,47 @@ static void *watch(void *unused) {
 static void order_zygote(uint32_t type, uint32_t id) {
   struct order order = {.type = type, .cell = id};
   ssize_t sent;
-  do sent = send(zygote, &order, sizeof order, MSG_NOSIGNAL);
+  do
+    sent = send(zygote, &order, sizeof order, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
 }
 
 static void on_fork(const struct order *order) {
-  if (cell_count == PROTOCOL_SLOT_MAX) {
-    static const char why[] = "fork: more cells than one zygote can have";
-    struct report report = {.type = REPORT_FAILED, .cell = order->cell};
-    tell(&report, why, sizeof why - 1);
+  struct watched *cell = watch_add(order->cell);
+  if (!cell) {
+    struct cell_error error = {0};
+    cell_fail(&error, -EAGAIN, "fork", "more cells than one zygote can have");
+    report_failure(PROTOCOL_FD, order->cell, &error);
     return;
   }
-  struct cell *cell = &cells[cell_count++];
-  *cell = (struct cell){.id = order->cell, .pidfd = -1, .status = -1, .tmpfs = {-1, -1}};
   cell->due_ns = now_ns() + SETUP_MS * 1000000ull;
   order_zygote(ORDER_FORK, order->cell);
 }
 
 static void on_arm(const struct order *order) {
-  struct cell *cell = find(order->cell);
-  if (!cell || !cell->parked) return; // it has ended meanwhile, and GONE is on its way
+  struct watched *cell = watch_find(order->cell);
+  if (!cell || !cell->parked)
+    return; // it has ended meanwhile, and GONE is on its way
   cell->due_ns = now_ns() + order->deadline_us * 1000u;
-  cell->limit_bytes = cell->base_bytes + order->memory_bytes;
-  set_armed(cell, true);
-  pthread_cond_signal(&armed_one);
+  watch_arm(cell, order->memory_bytes);
 }
 
 static void on_order(void) {
   struct order order;
   ssize_t size = recv(PROTOCOL_FD, &order, sizeof order, MSG_DONTWAIT);
-  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (size != sizeof order) end_all(0); // the host has gone
-  pthread_mutex_lock(&lock);
-  struct cell *cell = find(order.cell);
-  if (order.type == ORDER_FORK) on_fork(&order);
-  else if (order.type == ORDER_ARM) on_arm(&order);
-  else if (order.type == ORDER_KILL && cell) kill_cell(cell, VERDICT_ASKED);
-  pthread_mutex_unlock(&lock);
+  if (size < 0 && (errno == EINTR || errno == EAGAIN))
+    return;
+  if (size != sizeof order)
+    end_all(0); // the host has gone
+  pthread_mutex_lock(&watch_lock);
+  struct watched *cell = watch_find(order.cell);
+  if (order.type == ORDER_FORK)
+    on_fork(&order);
+  else if (order.type == ORDER_ARM)
+    on_arm(&order);
+  else if (order.type == ORDER_KILL && cell)
+    watch_kill(cell, VERDICT_ASKED);
+  pthread_mutex_unlock(&watch_lock);
 }
 
 // ---- reports from the zygote and from cells that park ----
@@ -252,10 +124,10 @@ struct delivery {
 static int receive(struct delivery *in) {
   char control[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof in->fds)];
   struct iovec parts[2] = {{&in->report, sizeof in->report}, {in->text, sizeof in->text - 1}};
-  struct msghdr message = {
-      .msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control};
+  struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control};
   ssize_t size = recvmsg(zygote, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (size < 0) return errno == EAGAIN || errno == EINTR ? -1 : 0;
+  if (size < 0)
+    return errno == EAGAIN || errno == EINTR ? -1 : 0;
   in->fd_count = 0;
   in->sender = 0;
   for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
@@ -268,51 +140,36 @@ static int receive(struct delivery *in) {
       in->sender = who.pid; // translated to our pid namespace by the kernel
     }
   }
-  if (size < (ssize_t)sizeof in->report) return size == 0 ? 0 : -1;
+  if (size < (ssize_t)sizeof in->report)
+    return size == 0 ? 0 : -1;
   in->text_bytes = (size_t)size - sizeof in->report;
   in->text[in->text_bytes] = 0;
   return 1;
 }
 
-static void forget(struct cell *cell) {
-  set_armed(cell, false);
-  close_fd(cell->pidfd);
-  close_fd(cell->status);
-  close_fd(cell->tmpfs[0]);
-  close_fd(cell->tmpfs[1]);
-  *cell = cells[--cell_count];
-}
-
 static void on_parked(struct delivery *in) {
-  struct cell *cell = find(in->report.cell);
-  struct memory memory = {0};
-  char path[64];
+  struct watched *cell = watch_find(in->report.cell);
   if (!cell || cell->parked || in->fd_count < 1 || in->sender <= 0) {
-    for (size_t i = 0; i < in->fd_count; i++) close(in->fds[i]);
+    for (size_t i = 0; i < in->fd_count; i++)
+      close(in->fds[i]);
     return;
   }
-  cell->pid = in->sender;
-  cell->pidfd = (int)syscall(SYS_pidfd_open, in->sender, 0);
+  cell->pid = in->report.pid = in->sender;
   cell->tmpfs[0] = in->fd_count > 1 ? in->fds[1] : -1;
   cell->tmpfs[1] = in->fd_count > 2 ? in->fds[2] : -1;
-  snprintf(path, sizeof path, "/proc/%d/status", (int)in->sender);
-  cell->status = open(path, O_RDONLY | O_CLOEXEC);
-  read_memory(cell->status, &memory);
-  cell->base_bytes = memory.own_bytes;
-  cell->parked = true;
-  cell->due_ns = 0;
-  in->report.pid = in->sender;
-  in->report.rss_bytes = memory.rss_bytes;
+  watch_park(cell, &in->report.rss_bytes);
   int fds[2] = {in->fds[0], cell->pidfd};
-  send_with(PROTOCOL_FD, &in->report, NULL, 0, fds, cell->pidfd >= 0 ? 2 : 1);
+  report_send(PROTOCOL_FD, &in->report, NULL, 0, fds, cell->pidfd >= 0 ? 2 : 1);
   close(in->fds[0]);
-  if (cell->verdict) kill_cell(cell, cell->verdict); // ordered while it was still being built
+  if (cell->verdict)
+    watch_kill(cell, cell->verdict); // ordered while it was still being built
 }
 
 static void on_gone(struct delivery *in) {
-  struct cell *cell = find(in->report.cell);
+  struct watched *cell = watch_find(in->report.cell);
   in->report.verdict = cell ? cell->verdict : VERDICT_NONE;
-  if (cell) forget(cell);
+  if (cell)
+    watch_forget(cell);
   tell(&in->report, NULL, 0);
   order_zygote(ORDER_REAP, in->report.cell);
 }
@@ -323,15 +180,17 @@ static void on_failed(struct delivery *in) {
     tell(&in->report, in->text, in->text_bytes);
     end_all(1);
   }
-  struct cell *cell = find(in->report.cell);
-  if (cell) forget(cell);
+  struct watched *cell = watch_find(in->report.cell);
+  if (cell)
+    watch_forget(cell);
   tell(&in->report, in->text, in->text_bytes);
 }
 
 _Noreturn static void on_zygote_end(void) {
   struct cell_error error = {0};
-  for (size_t i = 0; i < cell_count; i++) {
-    struct report report = {.type = REPORT_GONE, .cell = cells[i].id, .verdict = VERDICT_LOST, .wait_status = SIGKILL};
+  for (size_t i = 0; i < watch_count; i++) {
+    struct report report = {
+      .type = REPORT_GONE, .cell = watch_cells[i].id, .verdict = VERDICT_LOST, .wait_status = SIGKILL};
     tell(&report, NULL, 0);
   }
   cell_fail(&error, -EPIPE, "zygote", "the runtime's zygote has ended");
@@ -341,13 +200,18 @@ _Noreturn static void on_zygote_end(void) {
 static void on_report(void) {
   static struct delivery in;
   int got = receive(&in);
-  if (got == 0) on_zygote_end();
-  if (got < 0) return;
-  pthread_mutex_lock(&lock);
-  if (in.report.type == REPORT_PARKED) on_parked(&in);
-  else if (in.report.type == REPORT_GONE) on_gone(&in);
-  else if (in.report.type == REPORT_FAILED) on_failed(&in);
-  pthread_mutex_unlock(&lock);
+  if (got == 0)
+    on_zygote_end();
+  if (got < 0)
+    return;
+  pthread_mutex_lock(&watch_lock);
+  if (in.report.type == REPORT_PARKED)
+    on_parked(&in);
+  else if (in.report.type == REPORT_GONE)
+    on_gone(&in);
+  else if (in.report.type == REPORT_FAILED)
+    on_failed(&in);
+  pthread_mutex_unlock(&watch_lock);
 }
 
 // ---- time ----
@@ -355,21 +219,24 @@ static void on_report(void) {
 // Kills what is over its time; returns the nanoseconds until the next is, -1 for none.
 static int64_t keep_time(void) {
   uint64_t now = now_ns(), next = UINT64_MAX;
-  pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < cell_count; i++) {
-    struct cell *cell = &cells[i];
-    if (!cell->due_ns) continue;
+  pthread_mutex_lock(&watch_lock);
+  for (size_t i = 0; i < watch_count; i++) {
+    struct watched *cell = &watch_cells[i];
+    if (!cell->due_ns)
+      continue;
     if (cell->due_ns <= now && cell->armed) {
-      kill_cell(cell, VERDICT_DEADLINE);
+      watch_kill(cell, VERDICT_DEADLINE);
       cell->due_ns = 0;
     } else if (cell->due_ns <= now) {
       // Perhaps we were all stopped for a while: one more chance.
-      if (cell->strikes++) on_zygote_end();
+      if (cell->strikes++)
+        on_zygote_end();
       cell->due_ns = now + SETUP_MS * 1000000ull;
     }
-    if (cell->due_ns && cell->due_ns < next) next = cell->due_ns;
+    if (cell->due_ns && cell->due_ns < next)
+      next = cell->due_ns;
   }
-  pthread_mutex_unlock(&lock);
+  pthread_mutex_unlock(&watch_lock);
   return next == UINT64_MAX ? -1 : (int64_t)(next - now);
 }
 
@@ -378,90 +245,13 @@ _Noreturn static void serve(void) {
     int64_t left = keep_time();
     struct timespec wait = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
     struct pollfd source[2] = {{.fd = PROTOCOL_FD, .events = POLLIN}, {.fd = zygote, .events = POLLIN}};
-    if (ppoll(source, 2, left < 0 ? NULL : &wait, NULL) <= 0) continue;
-    if (source[0].revents) on_order();
-    if (source[1].revents) on_report();
+    if (ppoll(source, 2, left < 0 ? NULL : &wait, NULL) <= 0)
+      continue;
+    if (source[0].revents)
+      on_order();
+    if (source[1].revents)
+      on_report();
   }
-}
-
-// ---- init, and the zygote's first moments ----
-
-struct birth {
-  int lifeline;      // init's end: closes with the keeper
-  int zygote_end;    // becomes the zygote's PROTOCOL_FD
-};
-
-static void on_child(int number) { (void)number; }
-
-// In a cold cell, walled: makes the descriptors what zygote.c expects, then execs.
-_Noreturn static void exec_cold(void) {
-  int from[5], high[5];
-  spawner_cell(from);
-  // Out of the way first, then down to their numbers.
-  for (int i = 0; i < 5; i++) high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 32);
-  for (int i = 0; i < 5; i++)
-    if (high[i] >= 0) dup2(high[i], PROTOCOL_JOB_FD + i);
-    else close(PROTOCOL_JOB_FD + i);
-  fcntl(PROTOCOL_FD, F_SETFD, 0);
-  size_t count = 0;
-  while (closure.envp[count]) count++;
-  char *envp[16] = {SPAWNER_COLD "=1"};
-  for (size_t i = 0; i < count && i < 14; i++) envp[i + 1] = closure.envp[i];
-  execve(closure.argv[0], closure.argv, envp);
-  _exit(127);
-}
-
-_Noreturn static void become_zygote(const struct birth *birth) {
-  struct cell_error error = {0};
-  int end = fcntl(birth->zygote_end, F_DUPFD, 10), null = open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; fd++) dup2(null, fd);
-  dup2(end, PROTOCOL_FD);
-  close_fd(end);
-  if (null > PROTOCOL_FD) close(null);
-  if (birth->zygote_end > PROTOCOL_FD) close(birth->zygote_end);
-  close(birth->lifeline);
-  if (cell_zygote_filter(&error) == 0) {
-    if (plan.cold) {
-      char why[256];
-      if (spawner_serve(closure.runtime, why) == 0) exec_cold();
-      _exit(127);
-    }
-    execve(closure.argv[0], closure.argv, closure.envp);
-    cell_fail(&error, -errno, "config", "%s cannot be started in its root: %s", closure.argv[0], strerror(errno));
-  }
-  char text[sizeof error.stage + sizeof error.cause + 8];
-  int size = snprintf(text, sizeof text, "%s: %s", error.stage, error.cause);
-  struct report report = {.type = REPORT_FAILED};
-  send_with(PROTOCOL_FD, &report, text, (size_t)size, NULL, 0);
-  _exit(127);
-}
-
-// Pid 1: starts the zygote, reaps, and ends when the zygote or the keeper does.
-static int init_main(void *argument) {
-  const struct birth *birth = argument;
-  struct sigaction action = {.sa_handler = on_child};
-  sigset_t blocked, open_mask;
-  sigaction(SIGCHLD, &action, NULL);
-  sigemptyset(&blocked);
-  sigaddset(&blocked, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &blocked, &open_mask);
-  // A copy of the keeper's own sockets here would outlive it.
-  for (int fd = 3; fd < 256; fd++)
-    if (fd != birth->lifeline && fd != birth->zygote_end) close(fd);
-  pid_t child = fork();
-  if (child == 0) {
-    signal(SIGCHLD, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &open_mask, NULL);
-    become_zygote(birth);
-  }
-  close(birth->zygote_end);
-  while (child > 0) {
-    struct pollfd source = {.fd = birth->lifeline, .events = POLLIN};
-    if (ppoll(&source, 1, NULL, &open_mask) > 0) break;
-    for (pid_t gone; (gone = waitpid(-1, NULL, WNOHANG)) > 0;)
-      if (gone == child) child = -1;
-  }
-  return 0;
 }
 
 // ---- boot ----
@@ -469,7 +259,8 @@ static int init_main(void *argument) {
 static void parse_boot(char *text, size_t bytes, struct boot *boot) {
   for (char *at = text; at < text + bytes && *at; at += strlen(at) + 1) {
     char *value = strchr(at, '=');
-    if (!value) continue;
+    if (!value)
+      continue;
     const struct {
       const char *name;
       const char **to;
@@ -477,11 +268,14 @@ static void parse_boot(char *text, size_t bytes, struct boot *boot) {
                  {"guest_dir", &boot->guest_dir}, {"guest_lib", &boot->guest_lib}, {"module_dir", &boot->module_dir}};
     size_t name = (size_t)(value++ - at);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-      if (strlen(known[i].name) == name && !strncmp(at, known[i].name, name)) *known[i].to = value;
+      if (strlen(known[i].name) == name && !strncmp(at, known[i].name, name))
+        *known[i].to = value;
     if (!strncmp(at, "preload=", 8) && boot->preload_count < CLOSURE_LIST_MAX)
       boot->preload[boot->preload_count++] = value;
-    if (!strncmp(at, "allow_weak=", 11)) boot->allow_weak = *value == '1';
-    if (!strncmp(at, "memory_cap_mb=", 14)) boot->memory_cap_mb = (unsigned)strtoul(value, NULL, 10);
+    if (!strncmp(at, "allow_weak=", 11))
+      boot->allow_weak = *value == '1';
+    if (!strncmp(at, "memory_cap_mb=", 14))
+      boot->memory_cap_mb = (unsigned)strtoul(value, NULL, 10);
   }
 }
 
@@ -489,9 +283,11 @@ static void receive_boot(struct boot *boot) {
   static char message[PROTOCOL_MESSAGE_MAX + 1];
   struct cell_error error = {0};
   ssize_t size;
-  do size = recv(PROTOCOL_FD, message, PROTOCOL_MESSAGE_MAX, 0);
+  do
+    size = recv(PROTOCOL_FD, message, PROTOCOL_MESSAGE_MAX, 0);
   while (size < 0 && errno == EINTR);
-  if (size <= 0) _exit(0);
+  if (size <= 0)
+    _exit(0);
   struct order order;
   memcpy(&order, message, sizeof order);
   if ((size_t)size > sizeof order && order.type == ORDER_BOOT)
@@ -514,21 +310,26 @@ static void await_ready(void) {
       cell_fail(&error, -ETIMEDOUT, "boot", "%s was not ready within %d s", closure.argv[0], BOOT_MS / 1000);
       fail(&error);
     }
-    if (source[0].revents & (POLLHUP | POLLERR)) end_all(0);
+    if (source[0].revents & (POLLHUP | POLLERR))
+      end_all(0);
     int got = source[1].revents ? receive(&in) : -1;
-    if (got < 0) continue;
+    if (got < 0)
+      continue;
     if (got == 0) {
       cell_fail(&error, -EPIPE, "boot", "%s ended before it was ready (%s)", closure.argv[0], closure.runtime);
       fail(&error);
     }
-    if (in.report.type == REPORT_FAILED) on_failed(&in);
-    if (in.report.type == REPORT_READY) break;
+    if (in.report.type == REPORT_FAILED)
+      on_failed(&in);
+    if (in.report.type == REPORT_READY)
+      break;
   }
   size_t size = in.text_bytes;
   for (int i = 0; i < CELL_LAYER_COUNT && size < sizeof in.text - 256; i++)
     if (!(plan.want & CELL_BIT(i)))
-      size += (size_t)snprintf(in.text + size, sizeof in.text - size, "missing=%s:%s", cell_layer_name(i),
-                               plan.reason[i]) + 1;
+      size +=
+        (size_t)snprintf(in.text + size, sizeof in.text - size, "missing=%s:%s", cell_layer_name(i), plan.reason[i]) +
+        1;
   in.report.layers = plan.want;
   tell(&in.report, in.text, size);
 }
@@ -539,7 +340,8 @@ static void send_plan(void) {
     struct cell_plan plan;
   } message = {{.type = ORDER_PLAN}, plan};
   ssize_t sent;
-  do sent = send(zygote, &message, sizeof message, MSG_NOSIGNAL);
+  do
+    sent = send(zygote, &message, sizeof message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
 }
 
@@ -551,9 +353,10 @@ static void start_zygote(void) {
     fail(&error);
   }
   setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
-  struct birth birth = {lifeline[0], pair[1]};
+  struct birth birth = {lifeline[0], pair[1], plan.cold, &closure};
   zygote = pair[0];
-  if (cell_outer_spawn(&plan, &closure.root, init_main, &birth, &init_pid, &error)) fail(&error);
+  if (cell_outer_spawn(&plan, &closure.root, birth_init, &birth, &init_pid, &error))
+    fail(&error);
   close(pair[1]);
   close(lifeline[0]);
 }
@@ -562,12 +365,16 @@ int main(void) {
   struct cell_error error = {0};
   struct boot boot = {.memory_cap_mb = 4096};
   int null = open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; fd++) dup2(null, fd);
-  for (int fd = 4; fd < 1024; fd++) close(fd);
-  if (null > 3) close(null);
+  for (int fd = 0; fd < 3; fd++)
+    dup2(null, fd);
+  for (int fd = 4; fd < 1024; fd++)
+    close(fd);
+  if (null > 3)
+    close(null);
   fcntl(PROTOCOL_FD, F_SETFD, FD_CLOEXEC);
   prctl(PR_SET_NAME, "code-jail");
-  if (chdir("/")) _exit(1);
+  if (chdir("/"))
+    _exit(1);
   receive_boot(&boot);
   plan.language = !strcmp(boot.language, "python");
   plan.cold = boot.start && !strcmp(boot.start, "cold");
@@ -575,14 +382,18 @@ int main(void) {
   plan.tmpfs_bytes = 64ull << 20;
   plan.tmpfs_inodes = 16384;
   plan.nice = 10;
-  if (cell_plan_probe(&plan, &error)) fail(&error);
-  if (!boot.allow_weak && cell_plan_acceptable(&plan, &error)) fail(&error);
-  if (closure_resolve(&boot, &plan, &closure, &error)) fail(&error);
+  if (cell_plan_probe(&plan, &error))
+    fail(&error);
+  if (!boot.allow_weak && cell_plan_acceptable(&plan, &error)) {
+    snprintf(error.stage, sizeof error.stage, "isolation"); // the engine knows it by this word
+    fail(&error);
+  }
+  if (closure_resolve(&boot, &plan, &closure, &error))
+    fail(&error);
   start_zygote();
   send_plan();
   await_ready();
-  pthread_t thread;
-  if (pthread_create(&thread, NULL, watch, NULL)) {
+  if (watch_start()) {
     cell_fail(&error, -EAGAIN, "boot", "the memory watch has no thread");
     fail(&error);
   }

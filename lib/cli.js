@@ -1,0 +1,298 @@
+'use strict';
+// The command line. Results and the guest's stdout go to stdout, everything
+// said about them to stderr, so that `code-jail run x.py | jq` works.
+
+const fs = require('node:fs');
+const path = require('node:path');
+const { parseArgs } = require('node:util');
+const { bytes, milliseconds, paint, printable } = require('./terminal.js');
+
+const HELP = `code-jail: runs code you do not trust
+
+  code-jail run FILE [options]     runs FILE; - reads the code from standard input
+  code-jail doctor [--json]        what stands on this host, what is missing, and the remedy
+  code-jail --help | --version
+
+run:
+  --language javascript|python     default: by extension (.js .mjs .cjs .py)
+  --input JSON | @FILE             what the code sees as \`input\` (default null)
+  --timeout 5s                     wall time of the code: 500ms, 5s, 1m (default 10s)
+  --memory MiB                     what it may add (default 256)
+  --max-output BYTES               kept per stream, the middle left out (default 1 MiB)
+  --env NAME=VALUE                 may be repeated; nothing is inherited
+  --min-isolation process|gvisor|microvm
+  --allow-weak                     run even where files, network or signals are not isolated
+  --start parked|cold              default: parked
+  --node PATH, --python PATH       runtimes of your choice
+  --json                           the whole IsolatedRunResult as JSON, nothing else
+  --quiet                          no summary
+
+exit codes:
+  0     the code ended well
+  1-255 its own exit code; 1 for an uncaught error or a result that cannot be sent
+  2     the command line is wrong
+  124   time-out
+  125   the jail itself failed; the code and remedy are on stderr
+  130   interrupted (Ctrl-C)
+  137   killed: out of memory or output limit (128 + the signal's number for others)
+`;
+
+const LANGUAGES = { '.js': 'javascript', '.mjs': 'javascript', '.cjs': 'javascript', '.py': 'python' };
+const SIGNALS = require('node:os').constants.signals;
+
+class UsageError extends Error {}
+
+/** @param {string} text */
+function parseDuration(text) {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(text);
+  if (!match) throw new UsageError(`--timeout ${text}: a number with its unit, as in 500ms, 5s or 1m`);
+  const unit = { ms: 1, s: 1000, m: 60000 }[match[2]] ?? 1;
+  return Math.round(Number(match[1]) * unit);
+}
+
+/** @param {string} name @param {string} text */
+function parseInteger(name, text) {
+  if (!/^\d+$/.test(text)) throw new UsageError(`--${name} ${text}: a whole number is expected`);
+  return Number(text);
+}
+
+/** @param {string} text */
+function parseInput(text) {
+  const source = text.startsWith('@') ? readFile(text.slice(1)) : text;
+  try {
+    return JSON.parse(source);
+  } catch (error) {
+    throw new UsageError(`--input is not JSON: ${error.message}`);
+  }
+}
+
+/** @param {string} file */
+function readFile(file) {
+  try {
+    return fs.readFileSync(file === '-' ? 0 : file, 'utf8');
+  } catch (error) {
+    throw new UsageError(`${file}: ${error.message}`);
+  }
+}
+
+/** @param {string[]} pairs */
+function parseEnv(pairs) {
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf('=');
+      if (at < 1) throw new UsageError(`--env ${pair}: NAME=VALUE is expected`);
+      return [pair.slice(0, at), pair.slice(at + 1)];
+    }),
+  );
+}
+
+const OPTIONS = /** @type {const} */ ({
+  language: { type: 'string' },
+  input: { type: 'string' },
+  timeout: { type: 'string' },
+  memory: { type: 'string' },
+  'max-output': { type: 'string' },
+  env: { type: 'string', multiple: true },
+  'min-isolation': { type: 'string' },
+  'allow-weak': { type: 'boolean' },
+  start: { type: 'string' },
+  node: { type: 'string' },
+  python: { type: 'string' },
+  json: { type: 'boolean' },
+  quiet: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean', short: 'V' },
+});
+
+/** @param {string[]} argv */
+function parse(argv) {
+  try {
+    return parseArgs({ args: argv, options: OPTIONS, allowPositionals: true });
+  } catch (error) {
+    throw new UsageError(error.message);
+  }
+}
+
+/** What to run and in what, from the arguments. @param {string | undefined} file @param {any} values */
+function toRequest(file, values) {
+  if (file === undefined) throw new UsageError('run: which FILE? (- for standard input)');
+  const language = values.language ?? LANGUAGES[path.extname(file)];
+  if (!language)
+    throw new UsageError(`${file}: cannot tell the language; add --language javascript or --language python`);
+  const request = {
+    language,
+    code: readFile(file),
+    input: values.input === undefined ? undefined : parseInput(values.input),
+    timeoutMs: values.timeout === undefined ? undefined : parseDuration(values.timeout),
+    memoryMb: values.memory === undefined ? undefined : parseInteger('memory', values.memory),
+    maxOutputBytes: values['max-output'] === undefined ? undefined : parseInteger('max-output', values['max-output']),
+    env: values.env && parseEnv(values.env),
+    minIsolation: values['min-isolation'],
+  };
+  const config = {
+    allowWeak: values['allow-weak'],
+    start: values.start,
+    node: values.node && { path: path.resolve(values.node) },
+    python: values.python && { path: path.resolve(values.python) },
+  };
+  return { request: dropUndefined(request), config: dropUndefined(config) };
+}
+
+/** @param {Record<string, unknown>} object */
+function dropUndefined(object) {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined));
+}
+
+/** The shell's exit code for a result. @param {any} result */
+function exitCodeOf(result) {
+  if (result.status === 'timeout') return 124;
+  if (typeof result.exitCode === 'number') return result.exitCode;
+  return 128 + (SIGNALS[result.signal] ?? SIGNALS.SIGKILL);
+}
+
+/** @param {any} result */
+function errorText(result) {
+  const { error, status } = result;
+  if (!error) return status === 'ok' ? '' : `${status}${result.signal ? ` (${result.signal})` : ''}`;
+  const where = error.line ? `:${error.line}${error.column ? `:${error.column}` : ''}` : '';
+  const head = `${error.name}${where}: ${error.message}`;
+  const source = error.sourceLine ? `\n    ${error.sourceLine.trim()}` : '';
+  const path = error.path ? `\n    at ${error.path} of the result` : '';
+  const hint = status === 'error' || status === 'ok' ? '' : ` [${status}]`;
+  return printable(head + hint + source + path);
+}
+
+/** @param {any} result */
+function summary(result) {
+  const colour = paint(process.stderr);
+  const { usage, jail } = result;
+  const mark = result.ok ? colour.green('ok') : colour.red(result.status);
+  const facts = [
+    `${milliseconds(usage.runMs)} run`,
+    `${milliseconds(usage.startMs)} start`,
+    `${bytes(usage.peakMemoryBytes)} memory`,
+    jail.runtime,
+    `${jail.isolation}, ${jail.layers.length} layers verified`,
+    ...(jail.missing.length ? [`missing: ${jail.missing.map((one) => one.layer).join(', ')}`] : []),
+  ];
+  return `${mark} ${colour.dim(facts.filter(Boolean).join(' · '))}`;
+}
+
+// A terminal obeys escape sequences, and the guest is not trusted.
+/** @param {NodeJS.WriteStream} stream @param {string} text */
+function passOn(stream, text) {
+  stream.write(stream.isTTY ? printable(text) : text);
+}
+
+/** @param {any} result @param {any} values */
+function print(result, values) {
+  if (values.json) {
+    process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
+    return;
+  }
+  passOn(process.stdout, result.stdout);
+  passOn(process.stderr, result.stderr);
+  if (result.result !== null) {
+    const newline = result.stdout && !result.stdout.endsWith('\n') ? '\n' : '';
+    process.stdout.write(`${newline}${JSON.stringify(result.result, null, 2)}\n`);
+  }
+  const text = errorText(result);
+  if (text) process.stderr.write(`${paint(process.stderr).red(text)}\n`);
+  if (process.stderr.isTTY && !values.quiet) process.stderr.write(`${summary(result)}\n`);
+}
+
+/** @param {string | undefined} file @param {any} values */
+async function run(file, values) {
+  const { request, config } = toRequest(file, values);
+  const { createJail, runCode } = require('./index.js');
+  const controller = new AbortController();
+  const interrupt = () => controller.abort(new Error('interrupted'));
+  process.once('SIGINT', interrupt);
+  // Without a choice of its own the default instance decides, by the environment.
+  const jail = Object.keys(config).length > 0 ? createJail(config) : null;
+  try {
+    const result = await (jail ? jail.runCode : runCode)(request, { signal: controller.signal });
+    print(result, values);
+    return exitCodeOf(result);
+  } catch (error) {
+    if (controller.signal.aborted) return 130;
+    throw error;
+  } finally {
+    process.removeListener('SIGINT', interrupt);
+    await jail?.close();
+  }
+}
+
+/** @param {any} report */
+function doctorText(report) {
+  const colour = paint(process.stdout);
+  const yes = colour.green('yes');
+  const no = colour.red(' no');
+  const lines = [
+    `${colour.bold(`code-jail ${report.version}`)} on ${report.platform}, Node ${report.node}, ${report.root ? 'root' : 'not root'}`,
+    `The environment selects: ${colour.bold(report.selects.backend)} (${report.selects.because})`,
+    '',
+    colour.bold('Runtimes'),
+  ];
+  if (report.error) lines.push(`  ${no}  ${report.error.code}: ${report.error.message}`);
+  for (const one of report.runtimes) {
+    const found = one.ok
+      ? `${one.runtime}, ${one.start} start, ${one.isolation}`
+      : `${one.error.code}: ${one.error.message}`;
+    lines.push(`  ${one.ok ? yes : no}  ${one.language.padEnd(11)} ${found}`);
+  }
+  if (report.layers.length > 0) lines.push('', colour.bold('Layers, verified by a run in each language'));
+  for (const { layer, stands, reason, remedy } of report.layers) {
+    lines.push(`  ${stands ? yes : no}  ${stands ? layer : `${layer.padEnd(18)} ${reason}`}`);
+    if (!stands && remedy) lines.push(colour.dim(`       remedy: ${remedy}`));
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+/** @param {any} values */
+async function doctorCommand(values) {
+  const { doctor } = require('./index.js');
+  const report = await doctor(values['allow-weak'] ? { allowWeak: true } : {});
+  process.stdout.write(values.json ? `${JSON.stringify(report, null, 2)}\n` : doctorText(report));
+  return report.ok ? 0 : 125;
+}
+
+/** @param {string[]} argv */
+async function dispatch(argv) {
+  const { values, positionals } = parse(argv);
+  const [command, ...rest] = positionals;
+  if (values.version) {
+    process.stdout.write(`${require('../package.json').version}\n`);
+    return 0;
+  }
+  if (values.help || command === 'help') {
+    process.stdout.write(HELP);
+    return 0;
+  }
+  if (command === 'run' && rest.length <= 1) return run(rest[0], values);
+  if (command === 'doctor' && rest.length === 0) return doctorCommand(values);
+  if (command === undefined) throw new UsageError('which command?');
+  throw new UsageError(`${argv.join(' ')}: not understood`);
+}
+
+/** @param {string[]} argv */
+async function main(argv) {
+  try {
+    process.exitCode = await dispatch(argv);
+  } catch (error) {
+    if (error instanceof UsageError) {
+      process.stderr.write(`code-jail: ${error.message}\nTry code-jail --help.\n`);
+      process.exitCode = 2;
+      return;
+    }
+    const colour = paint(process.stderr);
+    process.stderr.write(`${colour.red(error.code ?? error.name)}: ${error.message}\n`);
+    if (error.code === 'ERR_JAIL_INVALID_REQUEST') process.exitCode = 2;
+    else {
+      process.stderr.write('`code-jail doctor` tells what stands on this host, and what helps.\n');
+      process.exitCode = 125;
+    }
+  }
+}
+
+module.exports = { main };

@@ -1,0 +1,163 @@
+'use strict';
+// What this host gives: which jail the environment selects, which runtimes are
+// found, which walls stand. The facts come from real cells, one run per
+// language, never from a version number.
+
+const os = require('node:os');
+const { JailError } = require('./errors.js');
+
+const LANGUAGES = [
+  { language: 'javascript', code: 'return 6 * 7' },
+  { language: 'python', code: 'result = 6 * 7' },
+];
+
+// What to do about a layer that is missing. The first that matches the layer
+// and the reason given by the core.
+const REMEDIES = [
+  [
+    /^user-namespace$/,
+    /apparmor/i,
+    'sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile with `userns`',
+  ],
+  [
+    /^user-namespace$/,
+    /./,
+    'allow unprivileged user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1), or run as root with CAP_SYS_ADMIN',
+  ],
+  [
+    /-namespace$|^own-root$/,
+    /./,
+    'run where user namespaces are allowed, or as root with CAP_SYS_ADMIN (in a container: a seccomp profile that lets unshare and mount pass)',
+  ],
+  [
+    /^landlock$/,
+    /./,
+    'a kernel of 5.13 or newer with landlock among its security modules (lsm=landlock,… on the kernel command line)',
+  ],
+  [/^seccomp$/, /./, 'a kernel with CONFIG_SECCOMP_FILTER'],
+  [
+    /^cgroup$/,
+    /./,
+    'a delegated cgroup v2 folder: a systemd unit with Delegate=yes, or a container with a writable cgroup. Without one the memory limit is kept by rlimits and by watching',
+  ],
+  [
+    /^separate-uid$/,
+    /./,
+    'run the host as root (or with CAP_SETUID and CAP_SETGID), so that each cell can have a uid of its own',
+  ],
+  [/^rlimits$/, /./, 'nothing is known to help; the memory limit is then kept by watching alone'],
+  [/./, /./, null],
+];
+
+/** @param {string} layer @param {string} reason @returns {string | null} */
+function remedyFor(layer, reason) {
+  const found = REMEDIES.find(
+    ([name, why]) => /** @type {RegExp} */ (name).test(layer) && /** @type {RegExp} */ (why).test(reason),
+  );
+  return /** @type {string | null} */ (found?.[2] ?? null);
+}
+
+/** Which jail the environment selects, and by what. @param {NodeJS.ProcessEnv} env @param {object} config */
+function selection(env, config) {
+  const { socket, url } = /** @type {{ socket?: string, url?: string }} */ (config);
+  if (socket) return { backend: 'socket', because: 'config.socket' };
+  if (url) return { backend: 'http', because: 'config.url' };
+  if (env.FIRECRACKER_SOCKET && process.platform === 'linux')
+    return { backend: 'socket', because: 'FIRECRACKER_SOCKET' };
+  if (env.CODE_SANDBOX_URL) return { backend: 'http', because: 'CODE_SANDBOX_URL' };
+  return { backend: 'local', because: 'neither FIRECRACKER_SOCKET nor CODE_SANDBOX_URL is set' };
+}
+
+/** @param {unknown} error */
+function describe(error) {
+  if (error instanceof JailError) return { code: error.code, message: error.message };
+  return { code: 'ERR_INTERNAL', message: error instanceof Error ? error.message : String(error) };
+}
+
+/** One run in a cell of the language. */
+async function examine(jail, { language, code }) {
+  try {
+    const run = await jail.runCode({ language, code });
+    const { runtime, start, isolation, backend, layers, missing } = run.jail;
+    const answered = run.ok && run.result === 42;
+    const failure = answered
+      ? null
+      : { code: 'ERR_RUN', message: run.error?.message ?? `the run ended as ${run.status}` };
+    return {
+      language,
+      ok: answered,
+      runtime,
+      start,
+      isolation,
+      backend,
+      layers,
+      missing,
+      usage: run.usage,
+      error: failure,
+    };
+  } catch (error) {
+    return {
+      language,
+      ok: false,
+      runtime: null,
+      start: null,
+      isolation: null,
+      backend: null,
+      layers: [],
+      missing: [],
+      usage: null,
+      error: describe(error),
+    };
+  }
+}
+
+/** Each layer once: it stands if it stands in every language that ran. */
+function mergeLayers(runs) {
+  const ran = runs.filter((run) => run.ok);
+  const names = [...new Set(ran.flatMap((run) => [...run.layers, ...run.missing.map((one) => one.layer)]))];
+  return names.map((layer) => {
+    const gaps = ran.flatMap((run) =>
+      run.missing.filter((one) => one.layer === layer).map((one) => ({ ...one, language: run.language })),
+    );
+    if (gaps.length === 0) return { layer, stands: true, reason: null, remedy: null };
+    const where = gaps.length < ran.length ? ` (${gaps.map((gap) => gap.language).join(', ')})` : '';
+    const reason = gaps[0].reason;
+    return { layer, stands: false, reason: reason + where, remedy: remedyFor(layer, reason) };
+  });
+}
+
+/**
+ * Examines this host by running one cell per language.
+ *
+ * @param {object} [config] as for createJail
+ * @returns {Promise<object>} see Doctor in index.d.ts
+ */
+async function doctor(config = {}) {
+  const { createJail } = require('./index.js'); // index.js requires this file
+  const { version } = require('../package.json');
+  const runtimes = [];
+  let failure = null;
+  try {
+    const jail = createJail(config);
+    try {
+      for (const one of LANGUAGES) runtimes.push(await examine(jail, one));
+    } finally {
+      await jail.close();
+    }
+  } catch (error) {
+    failure = describe(error);
+  }
+  return {
+    ok: failure === null && runtimes.every((run) => run.ok),
+    version,
+    platform: `${os.type()} ${os.release()} ${os.arch()}`,
+    node: process.version,
+    root: process.getuid?.() === 0,
+    selects: selection(process.env, config),
+    runtimes,
+    layers: mergeLayers(runtimes),
+    error: failure,
+  };
+}
+
+module.exports = { doctor, remedyFor, selection };

@@ -1,0 +1,375 @@
+'use strict';
+// javascript.js <guest_node.node> [preloads...]: runs the user's JavaScript.
+//
+// In the zygote: loads what a text is likely to use, runs rehearsals until the
+// path of a run is compiled and warm, then native.serve() forks. In each cell:
+// re-seeds, rehearses twice more, so that the pages a run writes to are the
+// cell's own already, then blocks for its one job. A cold start takes the same
+// way, without the fork.
+//
+// From take() on, the user's code shares this realm. Nothing below relies on a
+// built-in that it could have replaced, nor on a listener that it could remove.
+
+const [, , libraryPath, ...preloads] = process.argv;
+const library = { exports: {} };
+process.dlopen(library, libraryPath); // not by require, whose cache the guest can read
+const native = library.exports;
+
+const fs = require('fs');
+const v8 = require('v8');
+const vm = require('vm');
+const { describe, isOutOfMemory } = require('./javascript-errors.js');
+const { importDynamically, initializeMeta, link, makeRequire, preload } = require('./javascript-modules.js');
+const { Refusal, serialize } = require('./javascript-values.js');
+
+const { nextTick, _tickCallback: flushTicks, _fatalException: nodeFatal } = process;
+const { emit, listenerCount } = process;
+const { parse, stringify } = JSON;
+const { apply } = Reflect;
+const { defineProperty } = Object;
+const { Script, SourceTextModule } = vm;
+const { writeSync } = fs;
+const AsyncFunction = (async () => {}).constructor;
+const uncurry = (method) => Function.prototype.call.bind(method);
+const then = uncurry(Promise.prototype.then);
+const charCodeAt = uncurry(String.prototype.charCodeAt);
+const slice = uncurry(String.prototype.slice);
+const indexOf = uncurry(String.prototype.indexOf);
+const exec = uncurry(RegExp.prototype.exec);
+const hasOwn = uncurry(Object.prototype.hasOwnProperty);
+
+const OK = charCodeAt('R', 0);
+const ERROR = charCodeAt('E', 0);
+const OUT_OF_MEMORY = charCodeAt('M', 0);
+
+// What an import or export in a text brings about when it is read as a function body.
+const IS_MODULE = /^(?:Cannot use import statement outside a module|Unexpected token 'export'|Cannot use 'import\.meta' outside a module)$/;
+
+const PREFIX = '(async function () {\n';
+const TRAILER = '\n;if (typeof main === "function") return main(arguments[0]);\n})';
+const SCRIPT = { filename: 'code.js', lineOffset: -1, importModuleDynamically: importDynamically };
+const MODULE = { identifier: 'code.mjs', initializeImportMeta: initializeMeta, importModuleDynamically: importDynamically };
+
+// ---- one run ----
+
+let source = ''; // the user's text, its lines as they were sent
+let maxBytes = 0;
+let maxNodes = 0;
+let over = true; // a frame has been sent; what comes later is dropped
+let next; // what follows a rehearsal
+
+/** @param {[string, string, string, number, number]} job as native.take gives it */
+function run(job) {
+  over = false;
+  source = ownText(job[0]);
+  maxBytes = job[3];
+  maxNodes = job[4];
+  setEnvironment(job[2]);
+  let input;
+  let start;
+  try {
+    input = parse(job[1]);
+    start = compile(source);
+  } catch (error) {
+    return fail(error);
+  }
+  if (start === null) return; // it has been told
+  globalThis.input = input;
+  globalThis.require = makeRequire();
+  try {
+    then(start(input), finishSoon, fail);
+  } catch (error) {
+    fail(error); // a guest's species or then
+  }
+}
+
+/** No byte order mark; a #! line becomes a comment of the same length. */
+function ownText(text) {
+  if (charCodeAt(text, 0) === 0xfeff) text = slice(text, 1);
+  if (charCodeAt(text, 0) === 0x23 && charCodeAt(text, 1) === 0x21) text = `//${slice(text, 2)}`;
+  return text;
+}
+
+// "K=V" NUL ...: plain variables. The runtime has read its own long before.
+function setEnvironment(text) {
+  for (let from = 0; from < text.length;) {
+    let to = indexOf(text, '\0', from);
+    if (to < 0) to = text.length;
+    const equals = indexOf(text, '=', from);
+    if (equals > from && equals < to) process.env[slice(text, from, equals)] = slice(text, equals + 1, to);
+    from = to + 1;
+  }
+}
+
+/**
+ * @param {string} text
+ * @returns {((input: unknown) => Promise<unknown>) | null} null: not compiled, and reported
+ */
+function compile(text) {
+  let fault;
+  try {
+    new AsyncFunction(text); // proof that it is one function body, so that none can break out of ours
+  } catch (error) {
+    fault = error;
+  }
+  try {
+    const script = new Script(PREFIX + text + TRAILER, SCRIPT);
+    if (fault === undefined) return script.runInThisContext();
+  } catch (error) {
+    if (exec(IS_MODULE, `${error.message}`) !== null) return compileModule(text, placeOf(error, 'code.js'));
+    return report(ERROR, describe(error, text, placeOf(error, 'code.js')));
+  }
+  return report(ERROR, describe(fault, text, { file: 'code.js' }));
+}
+
+function compileModule(text, first) {
+  let module;
+  try {
+    module = new SourceTextModule(text, MODULE);
+  } catch (error) {
+    let place = placeOf(error, 'code.mjs');
+    if (error.message === 'Illegal return statement') {
+      place = { ...first, hint: 'A text with import or export is a module, where return is not allowed at top level:'
+        + ' use export default instead of return, or require() or await import() instead of import' };
+    }
+    return report(ERROR, describe(error, text, place));
+  }
+  return async (input) => {
+    await module.link(link);
+    await module.evaluate();
+    const { namespace } = module;
+    const value = hasOwn(namespace, 'default') ? namespace.default
+      : hasOwn(namespace, 'main') ? namespace.main : undefined;
+    return typeof value === 'function' ? value(input) : value;
+  };
+}
+
+function placeOf(error, file) {
+  const found = native.locate(error);
+  return found ? { file, line: found[0], column: found[1] } : { file };
+}
+
+// The value is there. Microtasks run out first, then rejections that nobody
+// handled are told: a forgotten await is a failure, not a green run.
+function finishSoon(value) {
+  nextTick(finish, value);
+}
+
+function finish(value) {
+  if (over) return;
+  flushTicks();
+  if (over) return;
+  let text;
+  try {
+    text = serialize(value, maxBytes, maxNodes);
+  } catch (error) {
+    if (error instanceof Refusal) return refuse(error);
+    return fail(error);
+  }
+  if (!runExitListeners()) return;
+  send(OK, null, text);
+}
+
+/** @param {Refusal} refusal */
+function refuse(refusal) {
+  const error = describe(refusal.cause, source);
+  if (refusal.cause !== undefined) error.message = `${refusal.message} Cause: ${error.name}: ${error.message}`;
+  else {
+    error.message = refusal.message;
+    error.stack = null;
+  }
+  error.name = refusal.name;
+  error.path = refusal.path;
+  report(charCodeAt(refusal.kind, 0), error);
+}
+
+/** @param {unknown} thrown by the user's code, and not caught by it */
+function fail(thrown) {
+  if (over) return;
+  report(isOutOfMemory(thrown) ? OUT_OF_MEMORY : ERROR, describe(thrown, source));
+}
+
+/** @returns {null} */
+function report(kind, error) {
+  send(kind, stringify({ __proto__: null, error }), null);
+  return null;
+}
+
+function send(kind, meta, text) {
+  if (over) return;
+  over = true;
+  native.send(kind, meta, text); // returns from a rehearsal only
+  nextTick(next);
+}
+
+// process.on('exit') and process.exitCode act as they do in a script that ends.
+function runExitListeners() {
+  try {
+    const code = process.exitCode;
+    if (apply(listenerCount, process, ['exit']) > 0) {
+      process._exiting = true;
+      apply(emit, process, ['exit', code ?? 0]);
+    }
+    if (process.exitCode !== undefined && process.exitCode !== 0) native.leave(process.exitCode | 0);
+    return true;
+  } catch (error) {
+    fail(error);
+    return false;
+  }
+}
+
+// ---- ends ----
+
+// What Node calls for an error that nobody caught, promise or not.
+function onFatal(error, fromPromise) {
+  try {
+    const handled = apply(listenerCount, process, ['uncaughtException']) > 0
+      || process.hasUncaughtExceptionCaptureCallback();
+    if (handled && apply(nodeFatal, process, [error, fromPromise])) return true;
+  } catch (thrown) {
+    error = thrown;
+  }
+  fail(error);
+  return true;
+}
+
+function pin(object, key, value) {
+  defineProperty(object, key, { value, writable: false, enumerable: true, configurable: false });
+}
+
+function pinEnds() {
+  pin(process, '_fatalException', onFatal);
+  pin(process, 'reallyExit', function reallyExit(code) {
+    native.leave(code | 0);
+  });
+  pin(process, 'abort', function abort() {
+    native.abort();
+  });
+}
+
+// ---- standard streams ----
+
+// Written at once and whole: what was printed before a kill is not lost.
+function writeAll(fd, bytes) {
+  for (let offset = 0; offset < bytes.length;) {
+    try {
+      offset += writeSync(fd, bytes, offset);
+    } catch (error) {
+      if (error.code !== 'EAGAIN') throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+    }
+  }
+}
+
+function makeSynchronous(stream, fd) {
+  stream._write = (chunk, encoding, done) => {
+    try {
+      writeAll(fd, typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk);
+    } catch (error) {
+      return done(error);
+    }
+    done();
+  };
+}
+
+// ---- boot ----
+
+// Draws nothing from Math.random: V8 seeds it at its first draw, which must be
+// in the cell. A package that keeps the function gets one that ends up there.
+function withOwnRandom() {
+  const { random } = Math;
+  let serving = false;
+  Math.random = function random_() {
+    return serving ? random() : (process.hrtime()[1] % 1e6) / 1e6;
+  };
+  defineProperty(Math.random, 'name', { value: 'random' });
+  return () => {
+    serving = true;
+    Math.random = random;
+  };
+}
+
+// Globals that Node makes when they are first looked at.
+function touchGlobals() {
+  const lazy = ['AbortController', 'Blob', 'BroadcastChannel', 'CompressionStream', 'crypto', 'CustomEvent', 'Event',
+    'EventSource', 'fetch', 'FormData', 'Headers', 'MessageChannel', 'navigator', 'performance', 'ReadableStream',
+    'Request', 'Response', 'structuredClone', 'TextDecoder', 'TextEncoder', 'URL', 'WebAssembly', 'WebSocket'];
+  for (const name of lazy) void globalThis[name];
+}
+
+function collectGarbage() {
+  v8.setFlagsFromString('--expose-gc');
+  const collect = vm.runInNewContext('gc');
+  v8.setFlagsFromString('--no-expose-gc');
+  collect();
+  collect();
+}
+
+const KEPT = { __proto__: null, HOME: 1, LANG: 1, LC_ALL: 1, PATH: 1, TMPDIR: 1, TZ: 1, USER: 1, LOGNAME: 1 };
+
+function hideBoot() {
+  for (const name of Object.keys(process.env)) if (!(name in KEPT)) delete process.env[name];
+  process.argv.splice(1);
+  process.execArgv.length = 0;
+  delete require.cache[__filename];
+  process.mainModule = undefined;
+}
+
+function becomeCell([pid, seed]) {
+  v8.setFlagsFromString(`--random-seed=${seed}`);
+  defineProperty(process, 'pid', { value: pid, writable: false, enumerable: true, configurable: true });
+  process.chdir('.'); // forgets the zygote's directory, which Node keeps
+  process.env.HOME ??= process.cwd();
+  process.env.TMPDIR ??= '/tmp';
+  process.argv[1] = `${process.cwd()}/code.js`;
+}
+
+const REHEARSALS = [
+  ['const { a } = input;\nfunction double(n) {\n  return n * 2;\n}\nreturn { a: double(a), list: [1, "x", null] };', '{"a":1}'],
+  ['console.log("line", input.a);\nconsole.error("line");\nreturn input;', '{"a":[1,{"b":"c"}]}'],
+  ['async function main(input) {\n  await null;\n  return input.a + 1;\n}', '{"a":1}'],
+  ['await new Promise((done) => setTimeout(done, 0));\nreturn [1n, new Map([["a", new Set([1.5])]]), new Date(0)];', '{}'],
+  ['const value = input.b.c;', '{"a":1}'],
+  ['return 1 +;', '{}'],
+  ['return () => 1;', '{}'],
+  ['import { basename } from "node:path";\nexport default (input) => basename(input.a);', '{"a":"/x/y"}'],
+  ['return (await import("node:os")).EOL + require("node:path").sep;', 'null'],
+];
+
+function rehearse(order, done) {
+  let index = 0;
+  next = () => {
+    if (index === order.length) return done();
+    const [code, input] = REHEARSALS[order[index++]];
+    run(native.take(code, input));
+  };
+  next();
+}
+
+async function boot() {
+  const giveRandomBack = withOwnRandom();
+  const drawn = preloads.length > 0;
+  await preload(preloads);
+  touchGlobals();
+  makeSynchronous(process.stdout, 1);
+  makeSynchronous(process.stderr, 2);
+  hideBoot();
+  pinEnds();
+  setImmediate(rehearse, [0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1, 4, 0, 1, 2, 0, 1, 4, 0, 1], () => setImmediate(() => {
+    giveRandomBack();
+    collectGarbage();
+    becomeCell(native.serve(`node ${process.versions.node}`));
+    if (drawn) drainRandom();
+    rehearse([1, 4, 0], () => run(native.take()));
+  }));
+}
+
+// A package may have drawn from Node's own stores of random values, which
+// would then be the same in every cell: draw until they have been refilled.
+function drainRandom() {
+  const { randomInt, randomUUID } = require('crypto');
+  for (let i = 0; i < 128; i++) randomUUID();
+  for (let i = 0; i < 1024; i++) randomInt(2);
+}
+
+boot();

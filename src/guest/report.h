@@ -1,0 +1,19 @@
+// report.h: how keeper, zygote and cells say things over a seqpacket socket.
+#ifndef CODE_JAIL_REPORT_H
+#define CODE_JAIL_REPORT_H
+
+#include <stddef.h>
+
+#include "../cell/cell.h"
+#include "../protocol.h"
+
+enum { REPORT_FDS_MAX = 3 };
+
+// One datagram: the report, then text. fds (borrowed) go with it. Returns 0 or
+// a negative errno; a receiver that has gone is no signal.
+int report_send(int to, const struct report *report, const char *text, size_t bytes, const int *fds, size_t fd_count);
+
+// REPORT_FAILED for cell (0: the boot), with the error as "stage: cause".
+void report_failure(int to, uint32_t cell, const struct cell_error *error);
+
+#endif

@@ -1,0 +1,159 @@
+// watch.c: see watch.h. The kernel's own limits come first (RLIMIT_DATA, a sized
+// tmpfs); the watch catches what they do not count, together.
+#include "watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+  WATCH_US = 5000, // how often memory is looked at while a job runs
+  LINGER = 40,     // looks without a running job before the thread sleeps
+};
+
+pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
+struct watched watch_cells[PROTOCOL_SLOT_MAX];
+size_t watch_count;
+
+static pthread_cond_t armed_one = PTHREAD_COND_INITIALIZER;
+static size_t armed_count;
+
+// ---- the table ----
+
+struct watched *watch_find(uint32_t id) {
+  for (size_t i = 0; i < watch_count; i++)
+    if (watch_cells[i].id == id)
+      return &watch_cells[i];
+  return NULL;
+}
+
+struct watched *watch_add(uint32_t id) {
+  if (watch_count == PROTOCOL_SLOT_MAX)
+    return NULL;
+  struct watched *cell = &watch_cells[watch_count++];
+  *cell = (struct watched){.id = id, .pidfd = -1, .status = -1, .tmpfs = {-1, -1}};
+  return cell;
+}
+
+static void set_armed(struct watched *cell, bool armed) {
+  if (cell->armed == armed)
+    return;
+  cell->armed = armed;
+  if (!armed)
+    armed_count--;
+  else if (armed_count++ == 0)
+    pthread_cond_signal(&armed_one);
+}
+
+static void close_fd(int fd) {
+  if (fd >= 0)
+    close(fd);
+}
+
+void watch_forget(struct watched *cell) {
+  set_armed(cell, false);
+  close_fd(cell->pidfd);
+  close_fd(cell->status);
+  close_fd(cell->tmpfs[0]);
+  close_fd(cell->tmpfs[1]);
+  *cell = watch_cells[--watch_count];
+}
+
+// The pid is the cell's own for as long as it is in the table: the zygote reaps
+// only when the keeper says so.
+void watch_kill(struct watched *cell, uint32_t verdict) {
+  if (!cell->verdict)
+    cell->verdict = verdict;
+  if (cell->pidfd >= 0 && syscall(SYS_pidfd_send_signal, cell->pidfd, SIGKILL, NULL, 0) == 0)
+    return;
+  if (cell->pid > 0)
+    kill(cell->pid, SIGKILL);
+}
+
+// ---- memory ----
+
+struct memory {
+  uint64_t own_bytes; // RssAnon + RssShmem
+  uint64_t rss_bytes; // VmRSS
+};
+
+static uint64_t field(const char *text, const char *name) {
+  const char *at = strstr(text, name);
+  return at ? strtoull(at + strlen(name), NULL, 10) * 1024u : 0;
+}
+
+// Only `status`: it counts without walking the mappings, however many there are.
+static int read_memory(int status, struct memory *memory) {
+  char text[4096];
+  ssize_t size = status < 0 ? -1 : pread(status, text, sizeof text - 1, 0);
+  if (size <= 0)
+    return -1;
+  text[size] = 0;
+  memory->own_bytes = field(text, "\nRssAnon:") + field(text, "\nRssShmem:");
+  memory->rss_bytes = field(text, "\nVmRSS:");
+  return memory->rss_bytes ? 0 : -1; // a zombie has none
+}
+
+static uint64_t tmpfs_bytes(const struct watched *cell) {
+  uint64_t used = 0;
+  struct statfs about;
+  for (int i = 0; i < 2; i++)
+    if (cell->tmpfs[i] >= 0 && fstatfs(cell->tmpfs[i], &about) == 0)
+      used += (uint64_t)(about.f_blocks - about.f_bfree) * (uint64_t)about.f_bsize;
+  return used;
+}
+
+void watch_park(struct watched *cell, uint64_t *rss) {
+  struct memory memory = {0};
+  char path[64];
+  cell->pidfd = (int)syscall(SYS_pidfd_open, cell->pid, 0);
+  snprintf(path, sizeof path, "/proc/%d/status", (int)cell->pid);
+  cell->status = open(path, O_RDONLY | O_CLOEXEC);
+  read_memory(cell->status, &memory);
+  cell->base_bytes = memory.own_bytes;
+  cell->parked = true;
+  cell->due_ns = 0;
+  *rss = memory.rss_bytes;
+}
+
+void watch_arm(struct watched *cell, uint64_t memory) {
+  cell->limit_bytes = cell->base_bytes + memory;
+  set_armed(cell, true);
+}
+
+static void look(void) {
+  for (size_t i = 0; armed_count && i < watch_count; i++) {
+    struct memory memory;
+    struct watched *cell = &watch_cells[i];
+    if (!cell->armed || read_memory(cell->status, &memory))
+      continue;
+    if (memory.own_bytes + tmpfs_bytes(cell) > cell->limit_bytes)
+      watch_kill(cell, VERDICT_MEMORY);
+  }
+}
+
+static void *watch(void *unused) {
+  (void)unused;
+  const struct timespec pause = {.tv_nsec = WATCH_US * 1000};
+  for (int idle = 0;; nanosleep(&pause, NULL)) {
+    pthread_mutex_lock(&watch_lock);
+    idle = armed_count ? 0 : idle + 1;
+    while (!armed_count && idle >= LINGER)
+      pthread_cond_wait(&armed_one, &watch_lock);
+    look();
+    pthread_mutex_unlock(&watch_lock);
+  }
+  return NULL;
+}
+
+int watch_start(void) {
+  pthread_t thread;
+  return -pthread_create(&thread, NULL, watch, NULL);
+}

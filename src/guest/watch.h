@@ -1,0 +1,40 @@
+// watch.h: the keeper's table of live cells, and the thread that watches their
+// memory. The table is read and written by both threads under watch_lock.
+#ifndef CODE_JAIL_WATCH_H
+#define CODE_JAIL_WATCH_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "../protocol.h"
+
+struct watched {
+  uint32_t id;
+  pid_t pid;
+  int pidfd, status, tmpfs[2]; // -1 where there is none; status: /proc/PID/status
+  uint32_t verdict;            // enum verdict, of the first who killed it
+  bool parked, armed;
+  int strikes;          // set-up time-outs so far
+  uint64_t due_ns;      // deadline (armed) or set-up time-out (not parked); 0 none
+  uint64_t limit_bytes; // armed: what its own pages and its tmpfs may come to
+  uint64_t base_bytes;  // its own pages when parked
+};
+
+extern pthread_mutex_t watch_lock;
+extern struct watched watch_cells[PROTOCOL_SLOT_MAX];
+extern size_t watch_count;
+
+int watch_start(void); // the thread; 0 or a negative errno
+
+// All of these with watch_lock held.
+struct watched *watch_find(uint32_t id);
+struct watched *watch_add(uint32_t id);                // NULL: the table is full
+void watch_park(struct watched *cell, uint64_t *rss);  // pid is set: opens, reads the baseline
+void watch_arm(struct watched *cell, uint64_t memory); // may add `memory` to its baseline
+void watch_kill(struct watched *cell, uint32_t verdict);
+void watch_forget(struct watched *cell); // closes what it holds; another moves to its place
+
+#endif
