@@ -12,8 +12,9 @@
     {
       'target_name': 'code_jail',
       'sources': [
-        'src/addon.c', 'src/addon_value.c', 'src/engine.c', 'src/run.c', 'src/backend_local.c',
-        'src/wire.c', 'src/json.c', 'src/buf.c', 'src/error.c',
+        'src/addon.c', 'src/addon_value.c', 'src/engine.c', 'src/pool.c', 'src/run.c', 'src/backend_local.c',
+        'src/backend_local_keeper.c', 'src/backend_local_cell.c', 'src/wire.c', 'src/json.c', 'src/text.c', 'src/buf.c',
+        'src/error.c',
       ],
       'ldflags': ['-Wl,-z,nodelete', '-Wl,--exclude-libs,ALL'],
     },

@@ -47,15 +47,15 @@ struct cell_plan {
   uint32_t want;   // layers that every cell must have; one that fails is fatal to the cell
   uint32_t stands; // of these, what the outer walls already gave and verified
   char reason[CELL_LAYER_COUNT][CELL_REASON_MAX]; // for each layer not in want: why
-  uint32_t language;     // 0 javascript, 1 python
-  uint32_t cold;         // 1: walls up to Landlock before exec, seccomp after boot
-  uid_t uid_base;        // CELL_SEPARATE_UID: cell n becomes uid_base + n % uid_count
+  uint32_t language;                              // 0 javascript, 1 python
+  uint32_t cold;                                  // 1: walls up to Landlock before exec, seccomp after boot
+  uid_t uid_base;                                 // CELL_SEPARATE_UID: cell n becomes uid_base + n % uid_count
   uint32_t uid_count;
-  uint64_t tmpfs_bytes;  // size of /cell and of /tmp each
+  uint64_t tmpfs_bytes; // size of /cell and of /tmp each
   uint32_t tmpfs_inodes;
-  int32_t nice;          // priority of a cell
-  uint32_t has_proc;     // an own /proc can be mounted
-  int32_t outside_pid;   // a pid outside (the keeper's), for probes that must not reach it; 0 none
+  int32_t nice;               // priority of a cell
+  uint32_t has_proc;          // an own /proc can be mounted
+  int32_t outside_pid;        // a pid outside (the keeper's), for probes that must not reach it; 0 none
   char paths[CELL_PATHS_MAX]; // what Landlock lets a cell read and map: absolute paths, NUL after each
 };
 

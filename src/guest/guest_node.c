@@ -96,7 +96,7 @@ static napi_value js_serve(napi_env env, napi_callback_info info) {
   guest.state = SERVING;
   pid_t zygote = getpid();
   if (guest_serve(runtime, why) < 0)
-    return fail(env, why);
+    guest_fail(why);
   if (getpid() != zygote && uv_loop_fork(loop))
     return fail(env, "uv_loop_fork");
   seed_openssl();
@@ -112,6 +112,18 @@ static napi_value js_serve(napi_env env, napi_callback_info info) {
   napi_create_uint32(env, (seed & 0x7fffffff) | 1, &item);
   napi_set_element(env, result, 1, item);
   return result;
+}
+
+// fail(text): the boot cannot go on.
+static napi_value js_fail(napi_env env, napi_callback_info info) {
+  size_t argc = 1;
+  napi_value argv[1];
+  char text[4096] = "";
+  if (guest.state != BOOTING)
+    return NULL;
+  napi_get_cb_info(env, info, &argc, argv, NULL, NULL);
+  napi_get_value_string_utf8(env, argv[0], text, sizeof text, NULL);
+  guest_fail(text);
 }
 
 // ---- take ----
@@ -266,7 +278,7 @@ NAPI_MODULE_INIT() {
   static const struct {
     const char *name;
     napi_callback call;
-  } functions[] = {{"serve", js_serve}, {"take", js_take},   {"send", js_send},
+  } functions[] = {{"serve", js_serve}, {"fail", js_fail},   {"take", js_take},    {"send", js_send},
                    {"leave", js_leave}, {"abort", js_abort}, {"locate", js_locate}};
   if (guest.loaded)
     return exports;

@@ -1,0 +1,118 @@
+'use strict';
+// The local jail: latency by kind of start, throughput, kills, memory per cell.
+
+const fs = require('node:fs');
+const { setTimeout: sleep } = require('node:timers/promises');
+const { createJail } = require('../lib/index.js');
+const { descendants } = require('../test/helpers/baseline.js');
+const { summarize, throughput, time } = require('./stats.js');
+
+const ONE_PLUS_ONE = {
+  javascript: { language: 'javascript', code: 'return 1 + 1' },
+  python: { language: 'python', code: 'result = 1 + 1' },
+};
+
+async function withJail(config, work) {
+  const jail = createJail(config);
+  try {
+    return await work(jail);
+  } finally {
+    await jail.close();
+  }
+}
+
+async function good(jail, request, start) {
+  const result = await jail.runCode(request);
+  if (!result.ok) throw new Error(`${result.status}: ${result.error?.message}`);
+  if (start && result.jail.start !== start) good.other = result.jail.start;
+  return result;
+}
+
+async function latencies(runs) {
+  const seen = {};
+  for (const [language, request] of Object.entries(ONE_PLUS_ONE)) {
+    seen[language] = await withJail({}, async (jail) => ({
+      parked: await time(runs, () => good(jail, request, 'parked'), { warmUp: 20, gapMs: 5 }),
+      backToBack: await time(runs, () => good(jail, request), { warmUp: 20 }),
+    }));
+    seen[language].fork = await withJail({ parked: 0 }, (jail) =>
+      time(runs, () => good(jail, request, 'fork'), { warmUp: 5 }),
+    );
+    seen[language].cold = await withJail({ start: 'cold', parked: 0 }, (jail) =>
+      time(Math.ceil(runs / 10), () => good(jail, request, 'cold'), { warmUp: 2 }),
+    );
+  }
+  return seen;
+}
+
+async function throughputs(runs) {
+  const seen = {};
+  for (const [language, request] of Object.entries(ONE_PLUS_ONE)) {
+    seen[language] = await withJail({}, async (jail) => {
+      await throughput(Math.ceil(runs / 5), 32, () => good(jail, request));
+      return throughput(runs, 32, () => good(jail, request));
+    });
+  }
+  return seen;
+}
+
+const exists = (pid) => fs.existsSync(`/proc/${pid}`);
+const rss = (pid) => {
+  try {
+    return Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0);
+  } catch {
+    return 0;
+  }
+};
+
+/** From abort to the cell's process being gone, while it holds `mb` MiB. */
+async function kills(times, mb) {
+  return withJail({ maxTotalMemoryMb: 4096 }, async (jail) => {
+    const values = [];
+    for (let i = 0; i < times; i++) {
+      const controller = new AbortController();
+      const code = `b = bytearray(${mb} << 20)\nfor i in range(0, len(b), 4096): b[i] = 1\nprint("full", flush=True)\nwhile True: pass`;
+      let full = () => {};
+      const isFull = new Promise((resolve) => {
+        full = resolve;
+      });
+      const run = jail.runCode(
+        { language: 'python', code, timeoutMs: 60000, memoryMb: mb + 256 },
+        { signal: controller.signal, onStdout: full },
+      );
+      const settled = run.catch(() => {});
+      await Promise.race([isFull, settled]);
+      const cell = descendants().sort((a, b) => rss(b.pid) - rss(a.pid))[0];
+      const start = performance.now();
+      controller.abort();
+      while (exists(cell.pid) && performance.now() - start < 5000) await sleep(0.5);
+      values.push(performance.now() - start);
+      await settled;
+      await sleep(20);
+    }
+    return summarize(values);
+  });
+}
+
+/** Proportional set size of each parked cell, in MB. */
+async function parkedMemory() {
+  const seen = {};
+  for (const [language, request] of Object.entries(ONE_PLUS_ONE)) {
+    seen[language] = await withJail({ parked: 4 }, async (jail) => {
+      await good(jail, request);
+      await sleep(500);
+      const all = descendants();
+      // Cells are the leaves of the tree whose parent (the zygote) has several.
+      const children = (pid) => all.filter((one) => one.ppid === pid).length;
+      const cells = all.filter((one) => children(one.pid) === 0 && children(one.ppid) >= 3);
+      const pss = cells.map((one) => {
+        const text = fs.readFileSync(`/proc/${one.pid}/smaps_rollup`, 'utf8');
+        return Number(/^Pss:\s+(\d+)/m.exec(text)?.[1]) / 1000;
+      });
+      return pss.length > 0 ? summarize(pss) : null;
+    });
+  }
+  return seen;
+}
+
+module.exports = { latencies, throughputs, kills, parkedMemory, ONE_PLUS_ONE, withJail, good };

@@ -1,0 +1,402 @@
+// addon.c: the core as lib/native.js sees it. JS thread only, but for on_done.
+//
+// A client is one load of lib/: a worker or a module registry (Jest re-loads
+// lib/ into the same environment) has its own. Its callback is held strongly
+// only while something is under way, so that neither it nor the thread-safe
+// function keeps a registry or a process alive.
+#include <node_api.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "addon_value.h"
+#include "jail.h"
+
+struct client {
+  napi_env env;
+  struct jail_user *user; // owned; NULL once closed
+  napi_threadsafe_function done;
+  napi_ref callback;
+  uint32_t pending;
+  int owners; // the external and the thread-safe function
+};
+
+static napi_value fail(napi_env env, const char *message) {
+  napi_throw_type_error(env, "ERR_JAIL_CONFIG", message);
+  return NULL;
+}
+
+// ---- outcomes ----
+
+static void on_done(void *arg) { // engine thread
+  struct client *client = arg;
+  napi_call_threadsafe_function(client->done, NULL, napi_tsfn_nonblocking);
+}
+
+static void begin(struct client *client) {
+  if (client->pending++ == 0) {
+    napi_ref_threadsafe_function(client->env, client->done);
+    napi_reference_ref(client->env, client->callback, NULL);
+  }
+}
+
+static void end(struct client *client) {
+  if (--client->pending == 0) {
+    napi_unref_threadsafe_function(client->env, client->done);
+    napi_reference_unref(client->env, client->callback, NULL);
+  }
+}
+
+static void call_back(napi_env env, napi_value callback, const struct jail_outcome *outcome) {
+  napi_value args[VALUE_OUTCOME_ARGS], error;
+  bool thrown = false;
+  value_outcome(env, outcome, args);
+  if (napi_call_function(env, value_undefined(env), callback, VALUE_OUTCOME_ARGS, args, NULL) == napi_ok)
+    return;
+  // lib/ lets nothing escape; what does is a bug to be seen, or a worker being terminated.
+  if (napi_is_exception_pending(env, &thrown) == napi_ok && thrown &&
+      napi_get_and_clear_last_exception(env, &error) == napi_ok)
+    napi_fatal_exception(env, error);
+}
+
+static void on_outcomes(napi_env env, napi_value unused, void *context, void *data) {
+  struct client *client = context;
+  (void)unused;
+  (void)data;
+  if (!env || !client->user)
+    return;
+  struct jail_outcome *outcome = jail_user_take(client->user);
+  while (outcome) {
+    struct jail_outcome *next = outcome->next;
+    napi_handle_scope scope;
+    napi_value callback = NULL;
+    napi_open_handle_scope(env, &scope);
+    napi_get_reference_value(env, client->callback, &callback);
+    end(client);
+    if (callback && client->user) // it may have ended the environment
+      call_back(env, callback, outcome);
+    napi_close_handle_scope(env, scope);
+    jail_outcome_free(outcome);
+    outcome = next;
+  }
+}
+
+// ---- clients ----
+
+static void disown(struct client *client) {
+  if (--client->owners == 0)
+    free(client);
+}
+
+static void on_done_gone(napi_env env, void *data, void *hint) {
+  (void)env;
+  (void)hint;
+  disown(data);
+}
+
+// The environment ends: before Node takes the thread-safe function down, which
+// was made earlier (hooks run in reverse).
+static void on_env_end(void *arg) {
+  struct client *client = arg;
+  if (client->user)
+    jail_user_close(client->user);
+  client->user = NULL;
+}
+
+static void on_client_gone(napi_env env, void *data, void *hint) {
+  struct client *client = data;
+  (void)hint;
+  if (client->user) { // collected, while the environment lives on
+    napi_remove_env_cleanup_hook(env, on_env_end, client);
+    on_env_end(client);
+    napi_release_threadsafe_function(client->done, napi_tsfn_release);
+    napi_delete_reference(env, client->callback);
+  }
+  disown(client);
+}
+
+// connect(callback) -> client
+static napi_value js_connect(napi_env env, napi_callback_info info) {
+  napi_value args[1], name, external = NULL;
+  size_t count = 1;
+  struct jail_error error;
+  napi_get_cb_info(env, info, &count, args, NULL, NULL);
+  struct client *client = calloc(1, sizeof *client);
+  if (!client)
+    return fail(env, "no memory");
+  client->env = env;
+  napi_create_string_utf8(env, "code-jail", NAPI_AUTO_LENGTH, &name);
+  if (napi_create_reference(env, args[0], 0, &client->callback) != napi_ok ||
+      napi_create_threadsafe_function(env, NULL, NULL, name, 0, 1, client, on_done_gone, client, on_outcomes,
+                                      &client->done) != napi_ok) {
+    free(client);
+    return fail(env, "the callback cannot be kept");
+  }
+  client->owners = 1;
+  napi_unref_threadsafe_function(env, client->done);
+  client->user = jail_user_open(on_done, client, &error);
+  if (!client->user) {
+    napi_release_threadsafe_function(client->done, napi_tsfn_release);
+    napi_throw_error(env, "ERR_JAIL_UNAVAILABLE", error.message);
+    return NULL;
+  }
+  napi_add_env_cleanup_hook(env, on_env_end, client);
+  client->owners++;
+  napi_create_external(env, client, on_client_gone, NULL, &external);
+  return external;
+}
+
+// ---- jails ----
+
+struct handle {          // of a jail, for JS
+  struct client *client; // borrowed: lib/ keeps it as long as its jails
+  struct jail *jail;
+};
+
+static void on_handle_gone(napi_env env, void *data, void *hint) {
+  struct handle *handle = data;
+  (void)env;
+  (void)hint;
+  jail_release(handle->jail);
+  free(handle);
+}
+
+struct open_args { // read from JS, freed by open_args_free
+  char *key, *keeper, *boot[JAIL_LANGUAGE_COUNT];
+  struct jail_config config;
+};
+
+static void open_args_free(struct open_args *args) {
+  free(args->key);
+  free(args->keeper);
+  for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
+    free(args->boot[i]);
+}
+
+static bool open_args_read(napi_env env, napi_value *from, struct open_args *args) {
+  struct jail_config *config = &args->config;
+  size_t bytes;
+  double memory_mb;
+  bool fine = value_utf8_copy(env, from[1], &args->key, &bytes) &&
+              value_utf8_copy(env, from[2], &args->keeper, &bytes) &&
+              value_utf8_copy(env, from[3], &args->boot[0], &config->boot_bytes[0]) &&
+              value_utf8_copy(env, from[4], &args->boot[1], &config->boot_bytes[1]) &&
+              value_uint32(env, from[5], &config->parked) && value_uint32(env, from[6], &config->max_concurrent) &&
+              value_uint32(env, from[7], &config->max_queue) && value_uint32(env, from[8], &config->queue_timeout_ms) &&
+              value_uint32(env, from[9], &config->idle_ms) && value_double(env, from[10], &memory_mb) &&
+              value_bool(env, from[11], &config->cold);
+  if (!fine || !args->keeper || config->max_concurrent == 0 || memory_mb < 1)
+    return false;
+  config->max_total_memory_mb = (uint64_t)memory_mb;
+  config->key = args->key;
+  config->keeper = args->keeper;
+  for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
+    config->boot[i] = args->boot[i];
+  return true;
+}
+
+// open(client, key, keeper, bootJavascript, bootPython, parked, maxConcurrent,
+//      maxQueue, queueTimeoutMs, idleMs, maxTotalMemoryMb, cold) -> jail
+static napi_value js_open(napi_env env, napi_callback_info info) {
+  napi_value from[12], external = NULL;
+  size_t count = 12;
+  struct open_args args = {0};
+  struct jail_error error;
+  void *client = NULL;
+  napi_get_cb_info(env, info, &count, from, NULL, NULL);
+  struct handle *handle = calloc(1, sizeof *handle);
+  bool fine = handle && value_external(env, from[0], &client) && open_args_read(env, from, &args);
+  if (fine && ((struct client *)client)->user)
+    handle->jail = jail_open(((struct client *)client)->user, &args.config, &error);
+  open_args_free(&args);
+  if (!fine || !handle->jail) {
+    free(handle);
+    return fail(env, "open: wrong arguments, or no memory");
+  }
+  handle->client = client;
+  napi_create_external(env, handle, on_handle_gone, NULL, &external);
+  return external;
+}
+
+static struct handle *handle_of(napi_env env, napi_value value) {
+  void *pointer = NULL;
+  if (!value_external(env, value, &pointer) || !((struct handle *)pointer)->client->user) {
+    fail(env, "not an open jail");
+    return NULL;
+  }
+  return pointer;
+}
+
+// ---- runs ----
+
+enum {
+  ARG_JAIL,
+  ARG_TICKET,
+  ARG_LANGUAGE,
+  ARG_CODE,
+  ARG_INPUT,
+  ARG_ENV,
+  ARG_TENANT,
+  ARG_TIMEOUT,
+  ARG_MEMORY,
+  ARG_OUTPUT,
+  ARG_RESULT,
+  ARG_NODES,
+  ARG_PROCESS,
+  ARG_COUNT,
+};
+
+static bool read_request(napi_env env, napi_value *args, struct jail_request *request, uint32_t *ticket) {
+  uint32_t language;
+  bool fine = value_uint32(env, args[ARG_TICKET], ticket) && value_uint32(env, args[ARG_LANGUAGE], &language) &&
+              value_utf8_size(env, args[ARG_CODE], &request->code_bytes) &&
+              value_utf8_size(env, args[ARG_INPUT], &request->input_bytes) &&
+              value_utf8_size(env, args[ARG_ENV], &request->env_bytes) &&
+              value_uint32(env, args[ARG_TIMEOUT], &request->timeout_ms) &&
+              value_uint32(env, args[ARG_MEMORY], &request->memory_mb) &&
+              value_uint32(env, args[ARG_OUTPUT], &request->max_output_bytes) &&
+              value_uint32(env, args[ARG_RESULT], &request->max_result_bytes) &&
+              value_uint32(env, args[ARG_NODES], &request->max_result_nodes) &&
+              value_bool(env, args[ARG_PROCESS], &request->need_process);
+  if (fine)
+    request->language = (enum jail_language)language;
+  return fine;
+}
+
+// One after the other: each terminator is overwritten by the next.
+static bool write_payload(napi_env env, napi_value *args, const struct jail_request *request, char *to) {
+  return value_utf8_into(env, args[ARG_CODE], to, request->code_bytes) &&
+         value_utf8_into(env, args[ARG_INPUT], to + request->code_bytes, request->input_bytes) &&
+         value_utf8_into(env, args[ARG_ENV], to + request->code_bytes + request->input_bytes, request->env_bytes);
+}
+
+// submit(jail, ticket, language, code, input, env, tenant, timeoutMs, memoryMb,
+//        maxOutputBytes, maxResultBytes, maxResultNodes, needProcess)
+// -> undefined, or the error as an object; the outcome comes by the callback.
+static napi_value js_submit(napi_env env, napi_callback_info info) {
+  napi_value args[ARG_COUNT];
+  size_t count = ARG_COUNT, tenant_bytes;
+  struct jail_request request = {0};
+  struct jail_error error = {0};
+  uint32_t ticket = 0;
+  char *tenant = NULL;
+  napi_get_cb_info(env, info, &count, args, NULL, NULL);
+  struct handle *handle = handle_of(env, args[ARG_JAIL]);
+  if (!handle)
+    return NULL;
+  if (!read_request(env, args, &request, &ticket) || !value_utf8_copy(env, args[ARG_TENANT], &tenant, &tenant_bytes)) {
+    free(tenant);
+    return fail(env, "submit: wrong arguments");
+  }
+  request.tenant = tenant;
+  struct jail_run *run = jail_run_new(&request, &error);
+  free(tenant);
+  if (!run)
+    return value_error(env, &error);
+  if (!write_payload(env, args, &request, jail_run_payload(run))) {
+    jail_run_free(run);
+    return fail(env, "submit: a text has changed");
+  }
+  if (jail_submit(handle->jail, run, ticket, &error) != JAIL_OK)
+    return value_error(env, &error);
+  begin(handle->client);
+  return NULL;
+}
+
+// cancel(jail, ticket), warm(jail, ticket, languages), close(jail, ticket)
+static struct handle *ticket_call(napi_env env, napi_callback_info info, uint32_t *ticket, uint32_t *extra) {
+  napi_value args[3];
+  size_t count = 3;
+  napi_get_cb_info(env, info, &count, args, NULL, NULL);
+  struct handle *handle = handle_of(env, args[0]);
+  if (handle && value_uint32(env, args[1], ticket) && (!extra || value_uint32(env, args[2], extra)))
+    return handle;
+  if (handle)
+    fail(env, "wrong arguments");
+  return NULL;
+}
+
+static napi_value js_cancel(napi_env env, napi_callback_info info) {
+  uint32_t ticket;
+  struct handle *handle = ticket_call(env, info, &ticket, NULL);
+  if (handle)
+    jail_cancel(handle->jail, ticket);
+  return NULL;
+}
+
+static napi_value js_warm(napi_env env, napi_callback_info info) {
+  uint32_t ticket, languages;
+  struct handle *handle = ticket_call(env, info, &ticket, &languages);
+  if (handle && jail_warm(handle->jail, languages, ticket))
+    begin(handle->client);
+  return NULL;
+}
+
+static napi_value js_close(napi_env env, napi_callback_info info) {
+  uint32_t ticket;
+  struct handle *handle = ticket_call(env, info, &ticket, NULL);
+  if (handle && jail_close(handle->jail, ticket))
+    begin(handle->client);
+  return NULL;
+}
+
+// stats(jail) -> numbers, in the order that lib/native.js states
+static napi_value js_stats(napi_env env, napi_callback_info info) {
+  napi_value args[1], list = NULL;
+  size_t count = 1;
+  struct jail_stats now;
+  napi_get_cb_info(env, info, &count, args, NULL, NULL);
+  struct handle *handle = handle_of(env, args[0]);
+  if (!handle)
+    return NULL;
+  jail_stats(handle->jail, &now);
+  const uint64_t numbers[] = {
+    now.queued,    now.running,   now.settled,  now.refused,  now.queued_bytes, now.running_memory_mb,
+    now.parked[0], now.parked[1], now.cells[0], now.cells[1], now.zygotes,      now.zygote_starts,
+  };
+  napi_create_array(env, &list);
+  for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    napi_set_element(env, list, i, value_number(env, (double)numbers[i]));
+  return list;
+}
+
+// place(number) -> text, or undefined
+static napi_value js_place(napi_env env, napi_callback_info info) {
+  napi_value args[1], value = NULL;
+  size_t count = 1, bytes;
+  uint32_t place = 0;
+  napi_get_cb_info(env, info, &count, args, NULL, NULL);
+  const char *text = value_uint32(env, args[0], &place) ? jail_place_text(place, &bytes) : NULL;
+  if (text)
+    napi_create_string_utf8(env, text, bytes, &value);
+  return value;
+}
+
+// ---- the module ----
+
+static napi_value layer_names(napi_env env) {
+  napi_value list = NULL, name;
+  const char *text;
+  napi_create_array(env, &list);
+  for (uint32_t i = 0; (text = jail_layer_name(i)); i++) {
+    napi_create_string_utf8(env, text, NAPI_AUTO_LENGTH, &name);
+    napi_set_element(env, list, i, name);
+  }
+  return list;
+}
+
+NAPI_MODULE_INIT() {
+  static const struct {
+    const char *name;
+    napi_callback call;
+  } functions[] = {
+    {"connect", js_connect}, {"open", js_open},   {"submit", js_submit}, {"cancel", js_cancel},
+    {"warm", js_warm},       {"close", js_close}, {"stats", js_stats},   {"place", js_place},
+  };
+  napi_value function;
+  for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+    napi_create_function(env, functions[i].name, NAPI_AUTO_LENGTH, functions[i].call, NULL, &function);
+    napi_set_named_property(env, exports, functions[i].name, function);
+  }
+  napi_set_named_property(env, exports, "layers", layer_names(env));
+  return exports;
+}

@@ -1,0 +1,276 @@
+// plan.c: what this host lets us build, and whether that is enough. Runs once
+// in each keeper, before its zygote; some 5 ms.
+//
+// No return code is believed. Each tier, from the strongest on, is built in
+// children: the outer walls around a small root, in them a cell, entered,
+// sealed and verified. The first that stands is the plan; where a stronger one
+// failed, the stage that it failed at is the reason for what is missing.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define CAPABILITY_BIT(number) (1ull << (number))
+enum { CAPABILITY_SETGID = 6, CAPABILITY_SETUID = 7, CAPABILITY_SYS_ADMIN = 21 };
+
+// ---- what can be asked, for reasons ----
+
+static long read_number(const char *path, long otherwise) {
+  char text[32];
+  return cell_read_file(path, text, sizeof text) > 0 ? strtol(text, NULL, 10) : otherwise;
+}
+
+static unsigned long long read_status(const char *field, int base) {
+  char text[4096], *line;
+  if (cell_read_file("/proc/self/status", text, sizeof text) < 0 || !(line = strstr(text, field)))
+    return 0;
+  return strtoull(line + strlen(field), NULL, base);
+}
+
+static bool has_capability(int number) {
+  return (read_status("\nCapEff:", 16) & CAPABILITY_BIT(number)) != 0;
+}
+
+// Why namespaces were refused, as far as the host lets us see, and what to do.
+static const char *remedy(const struct cell_error *error) {
+  if (read_number("/proc/sys/user/max_user_namespaces", 1) == 0)
+    return "user namespaces are switched off: sysctl user.max_user_namespaces";
+  if (read_number("/proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
+    return "user namespaces need root: sysctl kernel.unprivileged_userns_clone=1";
+  if (read_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1 &&
+      (error->code == -EACCES || error->code == -EPERM))
+    return "AppArmor: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or a profile";
+  if (read_status("\nSeccomp:", 10) == 2 && (error->code == -EPERM || error->code == -ENOSYS))
+    return "a container's seccomp profile refuses it (Docker: --security-opt seccomp=...)";
+  return NULL;
+}
+
+static void explain(struct cell_plan *plan, enum cell_layer layer, const char *format, ...)
+  __attribute__((format(printf, 3, 4)));
+static void explain(struct cell_plan *plan, enum cell_layer layer, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(plan->reason[layer], CELL_REASON_MAX, format, arguments);
+  va_end(arguments);
+}
+
+// ---- one attempt ----
+
+struct outcome { // shared with the children that try
+  uint32_t layers;
+  uint32_t has_proc;
+  struct cell_error error;
+};
+
+struct attempt {
+  struct cell_plan plan;
+  struct outcome *outcome;
+};
+
+// In the cell that is tried: all that a real one goes through.
+_Noreturn static void try_cell(const struct cell_plan *plan, struct outcome *outcome) {
+  int tmpfs[2];
+  int result = cell_descriptors(NULL, 0, &outcome->error);
+  if (result == 0)
+    result = cell_enter(plan, 0, tmpfs, &outcome->error);
+  if (result == 0)
+    result = cell_seal(plan, &outcome->error);
+  if (result == 0)
+    result = cell_verify(plan, &outcome->layers, &outcome->error);
+  if (result == 0)
+    result = cell_close(plan, 16 << 20, 1000, &outcome->error);
+  _exit(result == 0 ? 0 : 1);
+}
+
+static void await(pid_t pid) {
+  while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    ;
+}
+
+// As init: a zygote that makes one cell. It is not pid 1 itself, as the real
+// one is not.
+static int try_init(void *argument) {
+  struct attempt *attempt = argument;
+  pid_t zygote = fork();
+  if (zygote == 0) {
+    pid_t cell = cell_fork(&attempt->plan, &attempt->outcome->error);
+    if (cell == 0)
+      try_cell(&attempt->plan, attempt->outcome);
+    if (cell > 0)
+      await(cell);
+    _exit(0);
+  }
+  if (zygote > 0)
+    await(zygote);
+  else
+    cell_fail(&attempt->outcome->error, errno, "fork", "%s", strerror(errno));
+  return 0;
+}
+
+// Everything as it will be, but for the runtime: it reads nothing.
+static int try_plan(const struct cell_plan *like, uint32_t want, struct outcome *outcome) {
+  static struct cell_root_entry entries[] = {
+    {CELL_ROOT_DIR, "/cell", NULL},
+    {CELL_ROOT_DIR, "/tmp", NULL},
+    {CELL_ROOT_DIR, "/proc", NULL},
+    {CELL_ROOT_DEVICE, "/dev/null", "/dev/null"},
+  };
+  const struct cell_root root = {entries, sizeof entries / sizeof *entries};
+  struct attempt *attempt = calloc(1, sizeof *attempt); // too large for the stack
+  pid_t init = -1;
+  memset(outcome, 0, sizeof *outcome);
+  if (attempt == NULL)
+    return cell_fail(&outcome->error, ENOMEM, "probe", "no memory");
+  attempt->plan = *like;
+  attempt->plan.want = want;
+  attempt->plan.cold = 0;
+  attempt->plan.paths[0] = '\0';
+  attempt->outcome = outcome;
+  struct cell_error error = {0};
+  int result = cell_outer_spawn(&attempt->plan, &root, try_init, attempt, &init, &error);
+  if (result == 0) {
+    await(init);
+    outcome->has_proc = attempt->plan.has_proc;
+    if (outcome->layers != want && outcome->error.code == 0)
+      cell_fail(&outcome->error, EIO, "probe", "a cell ended without a word");
+    result = outcome->error.code;
+  } else {
+    outcome->error = error;
+  }
+  free(attempt);
+  return result;
+}
+
+// ---- what every tier may have ----
+
+// In a child, because it cannot be undone: whether the limits hold here.
+static bool child_says(bool (*question)(void)) {
+  int status = 0;
+  pid_t child = fork();
+  if (child == 0)
+    _exit(question() ? 0 : 1);
+  if (child < 0)
+    return false;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+    ;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool limits_hold(void) {
+  struct cell_plan none = {0};
+  struct cell_error error;
+  return cell_rlimits_enter(&none, &error) == 0 && cell_rlimits_hold();
+}
+
+static bool filters_install(void) {
+  struct sock_filter code[CELL_FILTER_MAX];
+  int length = cell_filter_seal(code, CELL_FILTER_MAX, getpid());
+  return length > 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && cell_filter_install(code, length) == 0;
+}
+
+static uint32_t common_layers(struct cell_plan *plan) {
+  uint32_t want = CELL_BIT(CELL_NO_CAPABILITIES) | CELL_BIT(CELL_NO_NEW_PRIVS);
+  if (cell_landlock_abi() >= 1)
+    want |= CELL_BIT(CELL_LANDLOCK);
+  else
+    explain(plan, CELL_LANDLOCK, "needs Linux 5.13 with landlock among the active LSMs");
+  if (child_says(filters_install))
+    want |= CELL_BIT(CELL_SECCOMP);
+  else
+    explain(plan, CELL_SECCOMP, "this kernel refuses system call filters");
+  if (child_says(limits_hold))
+    want |= CELL_BIT(CELL_RLIMITS);
+  else
+    explain(plan, CELL_RLIMITS, "a limit on data was set and exceeded (gVisor, or before Linux 4.7)");
+  cell_cgroup_probe(plan->reason[CELL_CGROUP]);
+  return want;
+}
+
+// ---- the tiers ----
+
+enum tier { TIER_ROOT, TIER_USER, TIER_NAMESPACES, TIER_PLAIN, TIER_COUNT };
+
+static uint32_t tier_layers(enum tier tier) {
+  const uint32_t without_root = CELL_OUTER_LAYERS & ~(CELL_BIT(CELL_OWN_ROOT) | CELL_BIT(CELL_MOUNT_NAMESPACE));
+  switch (tier) {
+  case TIER_ROOT:
+    return CELL_OUTER_LAYERS | CELL_BIT(CELL_SEPARATE_UID);
+  case TIER_USER:
+    return CELL_OUTER_LAYERS;
+  case TIER_NAMESPACES:
+    return without_root;
+  case TIER_PLAIN:
+    return geteuid() == 0 && has_capability(CAPABILITY_SETUID) && has_capability(CAPABILITY_SETGID)
+             ? CELL_BIT(CELL_SEPARATE_UID)
+             : 0;
+  case TIER_COUNT:
+    break;
+  }
+  return 0;
+}
+
+static void explain_missing(struct cell_plan *plan, const struct cell_error *why) {
+  const uint32_t missing = (CELL_OUTER_LAYERS | CELL_BIT(CELL_SEPARATE_UID)) & ~plan->want;
+  const char *hint = why->code ? remedy(why) : NULL;
+  for (int i = 0; i < CELL_LAYER_COUNT; i++) {
+    const enum cell_layer layer = (enum cell_layer)i;
+    if (!(missing & CELL_BIT(i)))
+      continue;
+    if (layer == CELL_SEPARATE_UID && !(geteuid() == 0 && has_capability(CAPABILITY_SETUID)))
+      explain(plan, layer, "needs root: without it every cell has our own uid");
+    else if (hint)
+      explain(plan, layer, "%s", hint);
+    else if (why->code)
+      explain(plan, layer, "%.24s: %.80s", why->stage, why->cause);
+  }
+}
+
+int cell_plan_probe(struct cell_plan *plan, struct cell_error *error) {
+  struct cell_error first = {0}; // of the strongest tier that was tried
+  struct outcome *outcome = mmap(NULL, sizeof *outcome, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (outcome == MAP_FAILED)
+    return cell_fail(error, errno, "probe", "no memory");
+  memset(plan->reason, 0, sizeof plan->reason);
+  const uint32_t common = common_layers(plan);
+  const bool root = geteuid() == 0 && has_capability(CAPABILITY_SYS_ADMIN);
+  int result = -EPERM;
+  plan->want = 0;
+  for (int tier = root ? TIER_ROOT : TIER_USER; tier < TIER_COUNT; tier++) {
+    const uint32_t want = common | tier_layers((enum tier)tier);
+    result = try_plan(plan, want, outcome);
+    if (result == 0) {
+      plan->want = want;
+      plan->has_proc = outcome->has_proc;
+      break;
+    }
+    if (first.code == 0)
+      first = outcome->error;
+  }
+  explain_missing(plan, &first);
+  if (result < 0)
+    *error = outcome->error; // not even the weakest
+  munmap(outcome, sizeof *outcome);
+  return result;
+}
+
+int cell_plan_acceptable(const struct cell_plan *plan, struct cell_error *error) {
+  // Landlock hides the host's files by rule, an own root by leaving them out;
+  // seccomp refuses every socket with an address, and signals to others.
+  if (!cell_wants(plan, CELL_OWN_ROOT) && !cell_wants(plan, CELL_LANDLOCK))
+    return cell_fail(error, EPERM, "file-system isolation", "%s; own-root: %s", plan->reason[CELL_LANDLOCK],
+                     plan->reason[CELL_OWN_ROOT]);
+  if (!cell_wants(plan, CELL_NETWORK_NAMESPACE) && !cell_wants(plan, CELL_SECCOMP))
+    return cell_fail(error, EPERM, "network isolation", "%s", plan->reason[CELL_SECCOMP]);
+  if (!cell_wants(plan, CELL_PID_NAMESPACE) && !cell_wants(plan, CELL_SECCOMP))
+    return cell_fail(error, EPERM, "signal isolation", "%s", plan->reason[CELL_SECCOMP]);
+  return 0;
+}

@@ -1,0 +1,363 @@
+// json.c: see json.h. jsmn's strict mode accepts `{"a"}` and `{}{}`, and knows
+// neither UTF-8 nor a depth; so the text is judged here first, and jsmn only
+// indexes what has passed.
+#include "json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "text.h"
+
+#define JSMN_STATIC
+#define JSMN_STRICT
+#define JSMN_PARENT_LINKS
+#include <jsmn.h>
+
+// ---- the check ----
+
+struct scan {
+  const unsigned char *at, *end;
+  uint32_t nodes, max_nodes;
+  uint32_t depth;
+  uint64_t is_object[JSON_DEPTH_MAX / 64]; // a bit per level
+};
+
+static bool take_word(struct scan *scan, const char *word, size_t size) {
+  if ((size_t)(scan->end - scan->at) < size || memcmp(scan->at, word, size) != 0)
+    return false;
+  scan->at += size;
+  return true;
+}
+
+static bool take_digits(struct scan *scan) {
+  const unsigned char *from = scan->at;
+  while (scan->at < scan->end && *scan->at >= '0' && *scan->at <= '9')
+    scan->at++;
+  return scan->at > from;
+}
+
+static bool take_number(struct scan *scan) {
+  if (scan->at < scan->end && *scan->at == '-')
+    scan->at++;
+  if (scan->at < scan->end && *scan->at == '0')
+    scan->at++;
+  else if (!take_digits(scan))
+    return false;
+  if (scan->at < scan->end && *scan->at == '.') {
+    scan->at++;
+    if (!take_digits(scan))
+      return false;
+  }
+  if (scan->at < scan->end && (*scan->at | 0x20) == 'e') {
+    scan->at++;
+    if (scan->at < scan->end && (*scan->at == '+' || *scan->at == '-'))
+      scan->at++;
+    return take_digits(scan);
+  }
+  return true;
+}
+
+static bool is_hex(unsigned char byte) {
+  return (byte >= '0' && byte <= '9') || ((byte | 0x20) >= 'a' && (byte | 0x20) <= 'f');
+}
+
+static bool take_escape(struct scan *scan) {
+  if (scan->end - scan->at < 2)
+    return false;
+  unsigned char what = scan->at[1];
+  scan->at += 2;
+  if (what != 'u')
+    return what && strchr("\"\\/bfnrt", what) != NULL;
+  if (scan->end - scan->at < 4)
+    return false;
+  for (int i = 0; i < 4; i++)
+    if (!is_hex(*scan->at++))
+      return false;
+  return true;
+}
+
+// One character of more than a byte.
+static bool take_utf8(struct scan *scan) {
+  unsigned char lead = *scan->at++;
+  unsigned char low = 0x80, high = 0xBF;
+  int more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
+  if (lead < 0xC2 || lead > 0xF4)
+    return false;
+  if (lead == 0xE0)
+    low = 0xA0;
+  if (lead == 0xED)
+    high = 0x9F;
+  if (lead == 0xF0)
+    low = 0x90;
+  if (lead == 0xF4)
+    high = 0x8F;
+  for (; more; more--) {
+    if (scan->at == scan->end || *scan->at < low || *scan->at > high)
+      return false;
+    scan->at++;
+    low = 0x80;
+    high = 0xBF;
+  }
+  return true;
+}
+
+// Moves over bytes that need no look: not a quote, backslash, control or non-ASCII.
+static void skip_plain(struct scan *scan) {
+  const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+  uint64_t word;
+  while ((size_t)(scan->end - scan->at) >= sizeof word) {
+    memcpy(&word, scan->at, sizeof word);
+    uint64_t quote = word ^ (ones * '"'), slash = word ^ (ones * '\\');
+    uint64_t stop = word | ((word - ones * 0x20) & ~word) | ((quote - ones) & ~quote) | ((slash - ones) & ~slash);
+    if (stop & tops)
+      return;
+    scan->at += sizeof word;
+  }
+}
+
+static enum json_fault take_string(struct scan *scan) {
+  if (scan->at == scan->end || *scan->at != '"')
+    return JSON_GRAMMAR;
+  scan->at++;
+  for (;;) {
+    skip_plain(scan);
+    if (scan->at == scan->end || *scan->at < 0x20)
+      return JSON_GRAMMAR;
+    if (*scan->at == '"') {
+      scan->at++;
+      return JSON_FINE;
+    }
+    if (*scan->at == '\\') {
+      if (!take_escape(scan))
+        return JSON_GRAMMAR;
+    } else if (*scan->at >= 0x80) {
+      if (!take_utf8(scan))
+        return JSON_UTF8;
+    } else {
+      scan->at++;
+    }
+  }
+}
+
+static void skip_space(struct scan *scan) {
+  while (scan->at < scan->end && (*scan->at == ' ' || *scan->at == '\n' || *scan->at == '\r' || *scan->at == '\t'))
+    scan->at++;
+}
+
+static bool in_object(const struct scan *scan) {
+  uint32_t level = scan->depth - 1;
+  return scan->is_object[level / 64] >> (level % 64) & 1;
+}
+
+static enum json_fault enter(struct scan *scan, bool object) {
+  if (scan->depth == JSON_DEPTH_MAX)
+    return JSON_TOO_DEEP;
+  uint64_t bit = 1ull << (scan->depth % 64);
+  if (object)
+    scan->is_object[scan->depth / 64] |= bit;
+  else
+    scan->is_object[scan->depth / 64] &= ~bit;
+  scan->depth++;
+  scan->at++;
+  return JSON_FINE;
+}
+
+// A name and its colon.
+static enum json_fault take_name(struct scan *scan) {
+  skip_space(scan);
+  enum json_fault fault = take_string(scan);
+  if (fault)
+    return fault;
+  skip_space(scan);
+  return take_word(scan, ":", 1) ? JSON_FINE : JSON_GRAMMAR;
+}
+
+static enum json_fault take_scalar(struct scan *scan) {
+  switch (*scan->at) {
+  case '"':
+    return take_string(scan);
+  case 't':
+    return take_word(scan, "true", 4) ? JSON_FINE : JSON_GRAMMAR;
+  case 'f':
+    return take_word(scan, "false", 5) ? JSON_FINE : JSON_GRAMMAR;
+  case 'n':
+    return take_word(scan, "null", 4) ? JSON_FINE : JSON_GRAMMAR;
+  default:
+    return take_number(scan) ? JSON_FINE : JSON_GRAMMAR;
+  }
+}
+
+// The beginning of a value. Sets *open where it is a container that now waits
+// for its first element.
+static enum json_fault take_value(struct scan *scan, bool *open) {
+  *open = false;
+  skip_space(scan);
+  if (scan->at == scan->end)
+    return JSON_GRAMMAR;
+  if (scan->nodes++ == scan->max_nodes)
+    return JSON_TOO_MANY;
+  bool object = *scan->at == '{';
+  if (!object && *scan->at != '[')
+    return take_scalar(scan);
+  enum json_fault fault = enter(scan, object);
+  if (fault)
+    return fault;
+  skip_space(scan);
+  if (take_word(scan, object ? "}" : "]", 1)) {
+    scan->depth--;
+    return JSON_FINE;
+  }
+  *open = true;
+  return object ? take_name(scan) : JSON_FINE;
+}
+
+// Behind a value: closes what closes. Sets *more where a further value follows.
+static enum json_fault take_ends(struct scan *scan, bool *more) {
+  *more = false;
+  while (scan->depth) {
+    skip_space(scan);
+    bool object = in_object(scan);
+    if (take_word(scan, ",", 1)) {
+      *more = true;
+      return object ? take_name(scan) : JSON_FINE;
+    }
+    if (!take_word(scan, object ? "}" : "]", 1))
+      return JSON_GRAMMAR;
+    scan->depth--;
+  }
+  return JSON_FINE;
+}
+
+enum json_fault json_check(const char *text, size_t size, uint32_t max_nodes) {
+  struct scan scan = {.at = (const unsigned char *)text, .max_nodes = max_nodes};
+  scan.end = scan.at + size;
+  bool more = true;
+  while (more) {
+    enum json_fault fault = take_value(&scan, &more);
+    if (!fault && !more)
+      fault = take_ends(&scan, &more);
+    if (fault)
+      return fault;
+  }
+  skip_space(&scan);
+  return scan.at == scan.end ? JSON_FINE : JSON_GRAMMAR;
+}
+
+// ---- the index ----
+
+enum json_fault json_parse(struct json_doc *doc, const char *text, size_t size, uint32_t max_nodes) {
+  jsmn_parser parser;
+  *doc = (struct json_doc){.text = text};
+  if (size > INT32_MAX)
+    return JSON_TOO_MANY;
+  enum json_fault fault = json_check(text, size, max_nodes);
+  if (fault)
+    return fault;
+  jsmn_init(&parser);
+  int count = jsmn_parse(&parser, text, size, NULL, 0);
+  jsmntok_t *tokens = count > 0 ? calloc((size_t)count, sizeof *tokens) : NULL;
+  if (!tokens)
+    return count > 0 ? JSON_TOO_MANY : JSON_GRAMMAR;
+  jsmn_init(&parser);
+  doc->count = jsmn_parse(&parser, text, size, tokens, (unsigned)count);
+  doc->tokens = tokens;
+  if (doc->count == count)
+    return JSON_FINE;
+  json_free(doc);
+  return JSON_GRAMMAR;
+}
+
+void json_free(struct json_doc *doc) {
+  free(doc->tokens);
+  *doc = (struct json_doc){0};
+}
+
+static const jsmntok_t *token(const struct json_doc *doc, int value) {
+  return value >= 0 && value < doc->count ? (const jsmntok_t *)doc->tokens + value : NULL;
+}
+
+bool json_is_object(const struct json_doc *doc, int value) {
+  const jsmntok_t *it = token(doc, value);
+  return it && it->type == JSMN_OBJECT;
+}
+
+// The next token that does not lie within this one.
+static int after(const struct json_doc *doc, int value) {
+  int end = token(doc, value)->end;
+  do
+    value++;
+  while (value < doc->count && token(doc, value)->start < end);
+  return value;
+}
+
+static bool same(const struct json_doc *doc, int key, const char *name, size_t size) {
+  const jsmntok_t *it = token(doc, key);
+  return (size_t)(it->end - it->start) == size && memcmp(doc->text + it->start, name, size) == 0;
+}
+
+int json_member(const struct json_doc *doc, int object, const char *name) {
+  if (!json_is_object(doc, object))
+    return -1;
+  int count = token(doc, object)->size, key = object + 1;
+  for (int i = 0; i < count; i++) {
+    if (same(doc, key, name, strlen(name)))
+      return key + 1;
+    key = after(doc, key + 1);
+  }
+  return -1;
+}
+
+bool json_has_twins(const struct json_doc *doc, int object) {
+  if (!json_is_object(doc, object))
+    return false;
+  int count = token(doc, object)->size, key = object + 1;
+  for (int i = 0; i < count; i++) {
+    int other = after(doc, key + 1);
+    const jsmntok_t *it = token(doc, key);
+    for (int j = i + 1; j < count; j++) {
+      if (same(doc, other, doc->text + it->start, (size_t)(it->end - it->start)))
+        return true;
+      other = after(doc, other + 1);
+    }
+    key = after(doc, key + 1);
+  }
+  return false;
+}
+
+bool json_is_null(const struct json_doc *doc, int value) {
+  const jsmntok_t *it = token(doc, value);
+  return it && it->type == JSMN_PRIMITIVE && doc->text[it->start] == 'n';
+}
+
+bool json_text(const struct json_doc *doc, int value, struct jail_text *text) {
+  const jsmntok_t *it = token(doc, value);
+  return it && it->type == JSMN_STRING &&
+         text_from_json(text, doc->text + it->start, (size_t)(it->end - it->start)) == 0;
+}
+
+bool json_integer(const struct json_doc *doc, int value, int64_t *number) {
+  const jsmntok_t *it = token(doc, value);
+  if (!it || it->type != JSMN_PRIMITIVE)
+    return false;
+  const char *at = doc->text + it->start, *end = doc->text + it->end;
+  bool negative = *at == '-';
+  int64_t sum = 0;
+  at += negative;
+  if (at == end || end - at > 16)
+    return false;
+  for (; at < end; at++) {
+    if (*at < '0' || *at > '9')
+      return false;
+    sum = sum * 10 + (*at - '0');
+  }
+  if (sum > 1ll << 53)
+    return false;
+  *number = negative ? -sum : sum;
+  return true;
+}
+
+void json_span(const struct json_doc *doc, int value, const char **start, size_t *size) {
+  const jsmntok_t *it = token(doc, value);
+  *start = it ? doc->text + it->start : NULL;
+  *size = it ? (size_t)(it->end - it->start) : 0;
+}

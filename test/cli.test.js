@@ -1,0 +1,189 @@
+'use strict';
+// The command line and the demo, as a user sees them: separate processes, pipes for streams.
+
+const assert = require('node:assert/strict');
+const { spawn } = require('node:child_process');
+const fs = require('node:fs');
+const os = require('node:os');
+const path = require('node:path');
+const { after, describe, it } = require('node:test');
+
+const ROOT = path.join(__dirname, '..');
+const BIN = path.join(ROOT, 'bin', 'code-jail.js');
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cli-test-'));
+after(() => fs.rmSync(folder, { recursive: true }));
+
+function start(file, args, { input = '', env = {} } = {}) {
+  const child = spawn(process.execPath, [file, ...args], { cwd: folder, env: { ...process.env, ...env } });
+  const seen = { code: null, out: '', err: '' };
+  child.stdout.on('data', (chunk) => {
+    seen.out += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    seen.err += chunk;
+  });
+  child.stdin.on('error', () => {}); // it may end without reading
+  child.stdin.end(input);
+  const ended = new Promise((resolve) => child.on('close', (code) => resolve({ ...seen, code })));
+  return { child, ended };
+}
+const cli = (args, options) => start(BIN, args, options).ended;
+
+function file(name, text) {
+  fs.writeFileSync(path.join(folder, name), text);
+  return name;
+}
+
+describe('code-jail run', () => {
+  it('tells the language by extension, prints the result, passes output on', async () => {
+    const js = await cli([
+      'run',
+      file('a.js', 'console.log("hello"); console.error("aside"); return { a: input.n + 1 };'),
+      '--input',
+      '{"n":1}',
+    ]);
+    assert.deepEqual(js, { code: 0, out: 'hello\n{\n  "a": 2\n}\n', err: 'aside\n' });
+    const python = await cli(['run', file('a.py', 'print("x", end="")\nresult = [input]')]);
+    assert.deepEqual(python, { code: 0, out: 'x\n[\n  null\n]\n', err: '' });
+    const module = await cli(['run', file('a.mjs', 'export default (n) => n * 2;'), '--input', '21']);
+    assert.deepEqual(module, { code: 0, out: '42\n', err: '' });
+  });
+
+  it('takes the code from standard input, and the input from a file', async () => {
+    file('input.json', '{"deep":[1,2]}');
+    const seen = await cli(['run', '-', '--language', 'python', '--input', '@input.json'], {
+      input: 'result = input["deep"][1]',
+    });
+    assert.deepEqual(seen, { code: 0, out: '2\n', err: '' });
+  });
+
+  it('prints nothing for no result', async () => {
+    assert.deepEqual(await cli(['run', file('none.py', 'print("only this")')]), {
+      code: 0,
+      out: 'only this\n',
+      err: '',
+    });
+  });
+
+  it('--json prints the whole result and nothing else', async () => {
+    const { code, out, err } = await cli(['run', file('j.js', 'console.log(1); return 2;'), '--json']);
+    assert.equal(code, 0);
+    assert.equal(err, '');
+    const result = JSON.parse(out);
+    assert.equal(result.result, 2);
+    assert.equal(result.stdout, '1\n');
+    assert.ok(result.jail.layers.length > 0);
+  });
+
+  it('ends with the code\u2019s exit code, 1 for an error, and says where it was', async () => {
+    assert.equal((await cli(['run', file('three.js', 'process.exit(3)')])).code, 3);
+    const seen = await cli(['run', file('bad.py', 'x = 1\nraise ValueError("no good")')]);
+    assert.equal(seen.code, 1);
+    assert.match(seen.err, /ValueError:2.*no good/);
+    assert.match(seen.err, /raise ValueError/);
+    assert.equal(seen.out, '');
+  });
+
+  it('ends with 124 for a time-out and 137 for out of memory', async () => {
+    const late = await cli(['run', file('loop.js', 'console.log("first"); for (;;) {}'), '--timeout', '300ms']);
+    assert.equal(late.code, 124);
+    assert.equal(late.out, 'first\n');
+    assert.match(late.err, /timeout/);
+    const fat = await cli(['run', file('fat.py', 'a = bytearray(1 << 34)'), '--memory', '64']);
+    assert.match(fat.err, /out_of_memory/);
+    assert.ok(fat.code === 137 || fat.code === 1, String(fat.code));
+  });
+
+  it('passes environment variables and nothing of its own', async () => {
+    const seen = await cli(
+      [
+        'run',
+        file('env.py', 'import os\nresult = [os.environ.get("A"), os.environ.get("SECRET")]'),
+        '--env',
+        'A=1=2',
+        '--json',
+      ],
+      { env: { SECRET: 'x' } },
+    );
+    assert.deepEqual(JSON.parse(seen.out).result, ['1=2', null]);
+  });
+
+  it('Ctrl-C ends the run and everything below', async () => {
+    const { child, ended } = start(BIN, ['run', file('long.py', 'import time\ntime.sleep(60)'), '--timeout', '60s']);
+    setTimeout(() => child.kill('SIGINT'), 700);
+    assert.equal((await ended).code, 130);
+  });
+
+  const wrong = {
+    'no command': [],
+    'an unknown command': ['walk', 'x.js'],
+    'no file': ['run'],
+    'two files': ['run', 'a.js', 'b.js'],
+    'an unknown option': ['run', 'a.js', '--fast'],
+    'a file that is not there': ['run', 'not-there.js'],
+    'an unknown extension': ['run', 'a.rb'],
+    'input that is not JSON': ['run', 'a.js', '--input', '{n:1}'],
+    'a time-out without a unit': ['run', 'a.js', '--timeout', '5'],
+    'a time-out over the cap': ['run', 'a.js', '--timeout', '2m'],
+    'memory that is no number': ['run', 'a.js', '--memory', 'lots'],
+    'a variable without a value': ['run', 'a.js', '--env', 'A'],
+  };
+  for (const [name, args] of Object.entries(wrong)) {
+    it(`${name}: exit code 2 and a line that says so`, async () => {
+      file('a.js', 'return 1');
+      const seen = await cli(args);
+      assert.equal(seen.code, 2, seen.err);
+      assert.equal(seen.out, '');
+      assert.match(seen.err, /^(code-jail: |ERR_JAIL_INVALID_REQUEST)/);
+      assert.ok(!seen.err.includes('    at '), 'no stack');
+    });
+  }
+
+  it('a runtime that is not there: 125, the code and where to look', async () => {
+    const seen = await cli(['run', file('p.py', 'result = 1'), '--python', '/nowhere/python3']);
+    assert.equal(seen.code, 125);
+    assert.match(seen.err, /^ERR_JAIL_\w+: .*nowhere/);
+    assert.match(seen.err, /doctor/);
+  });
+});
+
+describe('code-jail doctor', () => {
+  it('--json tells each layer, each runtime, and which jail is selected', async () => {
+    const { code, out } = await cli(['doctor', '--json'], { env: { FIRECRACKER_SOCKET: '', CODE_SANDBOX_URL: '' } });
+    const report = JSON.parse(out);
+    assert.equal(code, 0);
+    assert.equal(report.ok, true);
+    assert.equal(report.selects.backend, 'local');
+    assert.deepEqual(
+      report.runtimes.map((one) => one.language),
+      ['javascript', 'python'],
+    );
+    for (const one of report.runtimes) assert.match(one.runtime, /^(node|python) \d/);
+    assert.ok(report.layers.length >= 14);
+    for (const { stands, reason } of report.layers) assert.ok(stands || reason.length > 5);
+  });
+
+  it('as text it is plain where it is not a terminal', async () => {
+    const { code, out } = await cli(['doctor']);
+    assert.equal(code, 0);
+    assert.match(out, /Runtimes/);
+    assert.match(out, /seccomp/);
+    assert.ok(!out.includes('\x1b['));
+  });
+});
+
+describe('help, version, demo', () => {
+  it('--help and --version', async () => {
+    assert.match((await cli(['--help'])).out, /code-jail run FILE/);
+    assert.equal((await cli(['--version'])).out, `${require('../package.json').version}\n`);
+  });
+
+  it('the demo shows both languages with their layers', async () => {
+    const { code, out, err } = await start(path.join(ROOT, 'examples', 'demo.js'), []).ended;
+    assert.equal(code, 0, err);
+    assert.match(out, /"GB":120\.5/);
+    assert.match(out, /"largest":310\.25/);
+    assert.equal(out.match(/seccomp/g)?.length, 2);
+    assert.match(out, /queue .* start .* run /);
+  });
+});
