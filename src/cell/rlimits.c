@@ -9,7 +9,9 @@
 
 #include "internal.h"
 
-enum { DATA_STEP_BITS = 18, DATA_MAX_BITS = 38 }; // found to within 256 KiB, up to 256 GiB
+#define DATA_STEP (256ull << 10) // how exactly the data in use is found
+#define DATA_FIRST (64ull << 20) // a parked Python or Node 22 has less
+#define DATA_LAST (1ull << 47)   // no address space is larger
 
 // Straight to the kernel: the one call that both filters know.
 static int limit_set(int resource, uint64_t soft, uint64_t hard) {
@@ -76,21 +78,23 @@ static bool data_fits(uint64_t bytes, uint64_t hard) {
   return true;
 }
 
-// How much data the kernel counts for this process. Asked of the limit itself,
-// by halving, because a cell has no /proc everywhere; it costs some 15 us, and
-// what answers is the very check that the limit will be held by.
+// How much data the kernel counts for this process, rounded up. Asked of the
+// limit itself, by doubling and halving, because a cell has no /proc
+// everywhere; what answers is the very check that will hold the limit.
 static int data_in_use(uint64_t hard, uint64_t *bytes) {
-  uint64_t low = 1, high = 1ull << (DATA_MAX_BITS - DATA_STEP_BITS); // in steps
-  if (!data_fits(high << DATA_STEP_BITS, hard))
+  uint64_t high = DATA_FIRST, low;
+  while (high < DATA_LAST && !data_fits(high, hard))
+    high *= 2;
+  if (!data_fits(high, hard))
     return -ENOMEM;
-  while (low < high) {
-    uint64_t middle = (low + high) / 2;
-    if (data_fits(middle << DATA_STEP_BITS, hard))
+  for (low = high > DATA_FIRST ? high / 2 : DATA_STEP; low < high;) {
+    uint64_t middle = (low + high) / 2 / DATA_STEP * DATA_STEP;
+    if (data_fits(middle, hard))
       high = middle;
     else
-      low = middle + 1;
+      low = middle + DATA_STEP;
   }
-  *bytes = high << DATA_STEP_BITS;
+  *bytes = high;
   return 0;
 }
 

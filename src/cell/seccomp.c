@@ -152,11 +152,12 @@ static void check_clone(struct program *p) {
   answer(p, ALLOWED);
 }
 
-// EPERM, not ENOMEM: it is refused whatever memory is left, and must not be
-// taken for a run that is out of it.
+// RLIMIT_DATA does not count shared anonymous memory and stacks that grow; huge
+// and locked pages are few and the host's. EPERM, not ENOMEM: it is refused
+// whatever memory is left, and must not be taken for a run that is out of it.
 static void check_mmap(struct program *p) {
   load_low(p, 3);
-  if_bits(p, MAP_GROWSDOWN, 2, 0);
+  if_bits(p, MAP_GROWSDOWN | MAP_HUGETLB | MAP_LOCKED, 2, 0);
   if_bits(p, MAP_ANONYMOUS, 0, 2);
   if_bits(p, MAP_SHARED, 0, 1); // of MAP_SHARED_VALIDATE it is a bit, too
   answer(p, REFUSED);
@@ -171,15 +172,13 @@ static void check_madvise(struct program *p) {
 }
 
 // Left out: F_SETOWN(_EX), F_SETSIG (signals to any process of the same uid),
-// leases and notifications, F_SETPIPE_SZ (kernel memory), and F_GETLK, by which
-// one cell would see the read locks of another on a shared file.
+// leases and notifications, F_SETPIPE_SZ (kernel memory). Record locks stay,
+// because sqlite needs them; two cells can signal each other with those they
+// take on a file both have, as on /dev/null.
 static void check_fcntl(struct program *p) {
   static const uint32_t commands[] = {
-    F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD,  F_SETFD,
-    F_GETFL, F_SETLK,         F_SETLKW, 36 /* F_OFD_GETLK, see below */ + 1, // F_OFD_SETLK
-    36 + 2,                                                                  // F_OFD_SETLKW
-    1032,                                                                    // F_GETPIPE_SZ
-    1034,                                                                    // F_GET_SEALS
+    F_DUPFD,  F_DUPFD_CLOEXEC, F_GETFD,     F_SETFD,      F_GETFL,      F_GETLK,     F_SETLK,
+    F_SETLKW, F_OFD_GETLK,     F_OFD_SETLK, F_OFD_SETLKW, F_GETPIPE_SZ, F_GET_SEALS,
   };
   load_low(p, 1);
   if_equal(p, F_SETFL, 0, 4);
