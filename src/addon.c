@@ -161,13 +161,19 @@ static void on_handle_gone(napi_env env, void *data, void *hint) {
 }
 
 struct open_args { // read from JS, freed by open_args_free
-  char *key, *keeper, *boot[JAIL_LANGUAGE_COUNT];
+  char *key, *keeper, *boot[JAIL_LANGUAGE_COUNT], *url, *token, *ca, *proxy;
   struct jail_config config;
 };
 
 static void open_args_free(struct open_args *args) {
   free(args->key);
   free(args->keeper);
+  free(args->url);
+  if (args->token)
+    explicit_bzero(args->token, strlen(args->token));
+  free(args->token);
+  free(args->ca);
+  free(args->proxy);
   for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
     free(args->boot[i]);
 }
@@ -183,22 +189,30 @@ static bool open_args_read(napi_env env, napi_value *from, struct open_args *arg
               value_uint32(env, from[5], &config->parked) && value_uint32(env, from[6], &config->max_concurrent) &&
               value_uint32(env, from[7], &config->max_queue) && value_uint32(env, from[8], &config->queue_timeout_ms) &&
               value_uint32(env, from[9], &config->idle_ms) && value_double(env, from[10], &memory_mb) &&
-              value_bool(env, from[11], &config->cold);
-  if (!fine || !args->keeper || config->max_concurrent == 0 || memory_mb < 1)
+              value_bool(env, from[11], &config->cold) && value_utf8_copy(env, from[12], &args->url, &bytes) &&
+              value_utf8_copy(env, from[13], &args->token, &bytes) &&
+              value_utf8_copy(env, from[14], &args->ca, &config->ca_bytes) &&
+              value_utf8_copy(env, from[15], &args->proxy, &bytes);
+  if (!fine || !(args->keeper || (args->url && args->token)) || config->max_concurrent == 0 || memory_mb < 1)
     return false;
   config->max_total_memory_mb = (uint64_t)memory_mb;
   config->key = args->key;
   config->keeper = args->keeper;
+  config->url = args->url;
+  config->token = args->token;
+  config->ca = args->ca;
+  config->proxy = args->proxy;
   for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
     config->boot[i] = args->boot[i];
   return true;
 }
 
 // open(client, key, keeper, bootJavascript, bootPython, parked, maxConcurrent,
-//      maxQueue, queueTimeoutMs, idleMs, maxTotalMemoryMb, cold) -> jail
+//      maxQueue, queueTimeoutMs, idleMs, maxTotalMemoryMb, cold,
+//      url, token, ca, proxy) -> jail
 static napi_value js_open(napi_env env, napi_callback_info info) {
-  napi_value from[12], external = NULL;
-  size_t count = 12;
+  napi_value from[16], external = NULL;
+  size_t count = 16;
   struct open_args args = {0};
   struct jail_error error;
   void *client = NULL;
@@ -242,11 +256,14 @@ enum {
   ARG_RESULT,
   ARG_NODES,
   ARG_PROCESS,
+  ARG_ISOLATION,
+  ARG_ID,
+  ARG_HEADERS,
   ARG_COUNT,
 };
 
 static bool read_request(napi_env env, napi_value *args, struct jail_request *request, uint32_t *ticket) {
-  uint32_t language;
+  uint32_t language, isolation;
   bool fine = value_uint32(env, args[ARG_TICKET], ticket) && value_uint32(env, args[ARG_LANGUAGE], &language) &&
               value_utf8_size(env, args[ARG_CODE], &request->code_bytes) &&
               value_utf8_size(env, args[ARG_INPUT], &request->input_bytes) &&
@@ -256,9 +273,24 @@ static bool read_request(napi_env env, napi_value *args, struct jail_request *re
               value_uint32(env, args[ARG_OUTPUT], &request->max_output_bytes) &&
               value_uint32(env, args[ARG_RESULT], &request->max_result_bytes) &&
               value_uint32(env, args[ARG_NODES], &request->max_result_nodes) &&
-              value_bool(env, args[ARG_PROCESS], &request->need_process);
-  if (fine)
+              value_bool(env, args[ARG_PROCESS], &request->need_process) &&
+              value_uint32(env, args[ARG_ISOLATION], &isolation);
+  if (fine) {
     request->language = (enum jail_language)language;
+    request->min_isolation = (enum jail_isolation)isolation;
+  }
+  return fine;
+}
+
+// The caller frees texts, also on failure.
+static bool read_texts(napi_env env, napi_value *args, struct jail_request *request, char *texts[3]) {
+  size_t bytes;
+  bool fine = value_utf8_copy(env, args[ARG_TENANT], &texts[0], &bytes) &&
+              value_utf8_copy(env, args[ARG_ID], &texts[1], &bytes) &&
+              value_utf8_copy(env, args[ARG_HEADERS], &texts[2], &bytes);
+  request->tenant = texts[0];
+  request->id = texts[1];
+  request->headers = texts[2];
   return fine;
 }
 
@@ -270,26 +302,26 @@ static bool write_payload(napi_env env, napi_value *args, const struct jail_requ
 }
 
 // submit(jail, ticket, language, code, input, env, tenant, timeoutMs, memoryMb,
-//        maxOutputBytes, maxResultBytes, maxResultNodes, needProcess)
+//        maxOutputBytes, maxResultBytes, maxResultNodes, needProcess,
+//        minIsolation, id, headers)
 // -> undefined, or the error as an object; the outcome comes by the callback.
 static napi_value js_submit(napi_env env, napi_callback_info info) {
   napi_value args[ARG_COUNT];
-  size_t count = ARG_COUNT, tenant_bytes;
+  size_t count = ARG_COUNT;
   struct jail_request request = {0};
   struct jail_error error = {0};
   uint32_t ticket = 0;
-  char *tenant = NULL;
+  char *texts[3] = {0};
   napi_get_cb_info(env, info, &count, args, NULL, NULL);
   struct handle *handle = handle_of(env, args[ARG_JAIL]);
   if (!handle)
     return NULL;
-  if (!read_request(env, args, &request, &ticket) || !value_utf8_copy(env, args[ARG_TENANT], &tenant, &tenant_bytes)) {
-    free(tenant);
+  bool fine = read_request(env, args, &request, &ticket) && read_texts(env, args, &request, texts);
+  struct jail_run *run = fine ? jail_run_new(&request, &error) : NULL;
+  for (int i = 0; i < 3; i++)
+    free(texts[i]);
+  if (!fine)
     return fail(env, "submit: wrong arguments");
-  }
-  request.tenant = tenant;
-  struct jail_run *run = jail_run_new(&request, &error);
-  free(tenant);
   if (!run)
     return value_error(env, &error);
   if (!write_payload(env, args, &request, jail_run_payload(run))) {

@@ -290,7 +290,7 @@ static void no_answer(const struct call *call, struct jail_error *error) {
 static void failed(const struct call *call, CURLcode result, long status, struct jail_error *error) {
   const struct http *http = call->http;
   const char *token = http->config->token;
-  if (call->too_large || result == CURLE_FILESIZE_EXCEEDED || result == CURLE_TOO_LARGE)
+  if (call->too_large || result == CURLE_FILESIZE_EXCEEDED)
     http_error(error, JAIL_PROTOCOL, call->run, token, "%s answered %ld with more %s than there may be", http->origin,
                status, call->answer.size || result == CURLE_FILESIZE_EXCEEDED ? "text" : "headers");
   else if (call->requests == 0)

@@ -1,7 +1,8 @@
-// backend_http.h: what the three parts of the HTTP backend share.
-//   backend_http.c        the calls: how a run is sent, repeated, ended
-//   backend_http_curl.c   libcurl on the engine's loop: sockets, timers, connections
-//   backend_http_trust.c  OpenSSL: whom we believe
+// backend_http.h: what the four parts of the HTTP backend share.
+//   backend_http.c             the calls: how a run is sent, repeated, ended
+//   backend_http_curl.c        libcurl on the engine's loop: sockets, timers, connections
+//   backend_http_connection.c  which connections are open, and what may be sent again
+//   backend_http_trust.c       OpenSSL: whom we believe
 // These alone know libcurl. Engine thread.
 #ifndef CODE_JAIL_BACKEND_HTTP_H
 #define CODE_JAIL_BACKEND_HTTP_H
@@ -75,6 +76,10 @@ void http_curl_close(struct http *http);
 bool http_curl_configure(struct call *call);
 // Begins what was added, and settles what ends by that. No call may be under the caller's feet.
 void http_curl_drive(struct http *http);
+
+// ---- backend_http_connection.c ----
+
+CURLcode http_connections_configure(struct call *call);
 
 // ---- backend_http_trust.c ----
 

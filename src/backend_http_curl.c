@@ -1,26 +1,9 @@
 // backend_http_curl.c: see backend_http.h. One curl multi per jail: curl says
 // which sockets to watch and when to wake it, and we tell it what happened.
-//
-// curl repeats a request by itself on every re-used connection that ends without
-// an answer, and that would run code twice that killed its instance. on_request,
-// which curl calls before it sends, therefore forbids the second sending unless
-//  - TCP itself says that not one byte of the first was acknowledged: then it was
-//    never read, and the connection had been dead before (a server closes idle
-//    connections at any moment); or
-//  - the first was sent on a new connection: there curl repeats only what HTTP/2
-//    refused as not begun (REFUSED_STREAM).
 #include "backend_http.h"
 
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <uv.h>
-#ifdef __linux__
-#include <linux/tcp.h>
-#endif
 
 #include "remote.h"
 
@@ -37,105 +20,6 @@ struct watch { // a socket that curl waits for
   struct http *http; // borrowed
   curl_socket_t fd;
 };
-
-// ---- connections ----
-
-static struct connection **find_connection(struct http *http, curl_socket_t fd) {
-  struct connection **link = &http->connections;
-  while (*link && (*link)->fd != fd)
-    link = &(*link)->next;
-  return link;
-}
-
-// How much the peer's TCP has acknowledged. 0: not known.
-static uint64_t acknowledged_bytes(curl_socket_t fd) {
-#ifdef __linux__
-  struct tcp_info info = {0};
-  socklen_t size = sizeof info;
-  size_t needed = offsetof(struct tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked;
-  if (!getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) && size >= needed)
-    return info.tcpi_bytes_acked;
-#else
-  (void)fd;
-#endif
-  return 0;
-}
-
-static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *address) {
-  struct http *http = arg;
-  struct connection *made = calloc(1, sizeof *made);
-  curl_socket_t fd = made ? socket(address->family, address->socktype, address->protocol) : CURL_SOCKET_BAD;
-  (void)purpose;
-  if (fd == CURL_SOCKET_BAD) {
-    free(made);
-    return CURL_SOCKET_BAD;
-  }
-  fcntl(fd, F_SETFD, FD_CLOEXEC);
-  made->fd = fd;
-  made->next = http->connections;
-  http->connections = made;
-  return fd;
-}
-
-static int on_close(void *arg, curl_socket_t fd) {
-  struct http *http = arg;
-  struct connection **link = find_connection(http, fd), *gone = *link;
-  if (gone) {
-    uint64_t now = acknowledged_bytes(fd);
-    for (struct call *call = http->active; call; call = call->next) {
-      if (call->connection != gone)
-        continue;
-      call->unread = call->acknowledged && call->acknowledged == now;
-      call->connection = NULL;
-    }
-    *link = gone->next;
-    free(gone);
-  }
-  return close(fd);
-}
-
-static int local_port(struct connection *connection) {
-  struct sockaddr_storage name;
-  socklen_t size = sizeof name;
-  if (connection->local_port || getsockname(connection->fd, (struct sockaddr *)&name, &size))
-    return connection->local_port;
-  connection->local_port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
-                                                            : ((struct sockaddr_in *)&name)->sin_port);
-  return connection->local_port;
-}
-
-// NULL also where two have the same port, towards two addresses of the peer.
-static struct connection *connection_with(struct http *http, int port) {
-  struct connection *found = NULL;
-  for (struct connection *it = http->connections; it; it = it->next) {
-    if (local_port(it) != port)
-      continue;
-    if (found)
-      return NULL;
-    found = it;
-  }
-  return found;
-}
-
-// Before each sending of a request, those that curl repeats by itself included.
-static int on_request(void *arg, char *peer, char *local, int peer_port, int port) {
-  struct call *call = arg;
-  (void)peer, (void)local, (void)peer_port;
-  if (call->requests > 0) {
-    bool never_ran = call->requests == 1 && (call->on_fresh || call->unread);
-    if (!never_ran || !http_take_credit(call->http))
-      return CURL_PREREQFUNC_ABORT;
-  }
-  struct connection *connection = connection_with(call->http, port);
-  call->requests++;
-  call->unread = false;
-  call->connection = connection;
-  call->on_fresh = connection && !connection->used;
-  call->acknowledged = connection && connection->used ? acknowledged_bytes(connection->fd) : 0;
-  if (connection)
-    connection->used = true;
-  return CURL_PREREQFUNC_OK;
-}
 
 // ---- what arrives ----
 
@@ -192,19 +76,13 @@ bool http_curl_configure(struct call *call) {
   SET(CURLOPT_TCP_KEEPIDLE, 30L);
   SET(CURLOPT_BUFFERSIZE, (long)READ_BYTES);
   SET(CURLOPT_USERAGENT, "code-jail");
-  SET(CURLOPT_OPENSOCKETFUNCTION, on_open);
-  SET(CURLOPT_OPENSOCKETDATA, http);
-  SET(CURLOPT_CLOSESOCKETFUNCTION, on_close);
-  SET(CURLOPT_CLOSESOCKETDATA, http);
-  SET(CURLOPT_PREREQFUNCTION, on_request);
-  SET(CURLOPT_PREREQDATA, call);
   SET(CURLOPT_HEADERFUNCTION, on_header);
   SET(CURLOPT_HEADERDATA, call);
   SET(CURLOPT_WRITEFUNCTION, on_body);
   SET(CURLOPT_WRITEDATA, call);
   SET(CURLOPT_QUICK_EXIT, 1L); // a resolver that hangs must not be waited for
 #undef SET
-  return !failed && (!tls || http_trust_configure(easy, http) == CURLE_OK);
+  return !failed && http_connections_configure(call) == CURLE_OK && (!tls || http_trust_configure(easy, http) == CURLE_OK);
 }
 
 // ---- the loop ----

@@ -18,8 +18,8 @@
 struct scan {
   const unsigned char *at, *end;
   uint32_t nodes, max_nodes;
-  uint32_t depth;
-  uint64_t is_object[JSON_DEPTH_MAX / 64]; // a bit per level
+  uint32_t depth, max_depth;
+  uint64_t is_object[(JSON_DEPTH_MAX + JSON_ENVELOPE_DEPTH + 63) / 64]; // a bit per level
 };
 
 static bool take_word(struct scan *scan, const char *word, size_t size) {
@@ -150,7 +150,7 @@ static bool in_object(const struct scan *scan) {
 }
 
 static enum json_fault enter(struct scan *scan, bool object) {
-  if (scan->depth == JSON_DEPTH_MAX)
+  if (scan->depth == scan->max_depth)
     return JSON_TOO_DEEP;
   uint64_t bit = 1ull << (scan->depth % 64);
   if (object)
@@ -228,8 +228,8 @@ static enum json_fault take_ends(struct scan *scan, bool *more) {
   return JSON_FINE;
 }
 
-enum json_fault json_check(const char *text, size_t size, uint32_t max_nodes) {
-  struct scan scan = {.at = (const unsigned char *)text, .max_nodes = max_nodes};
+static enum json_fault check(const char *text, size_t size, uint32_t max_nodes, uint32_t max_depth) {
+  struct scan scan = {.at = (const unsigned char *)text, .max_nodes = max_nodes, .max_depth = max_depth};
   scan.end = scan.at + size;
   bool more = true;
   while (more) {
@@ -243,6 +243,10 @@ enum json_fault json_check(const char *text, size_t size, uint32_t max_nodes) {
   return scan.at == scan.end ? JSON_FINE : JSON_GRAMMAR;
 }
 
+enum json_fault json_check(const char *text, size_t size, uint32_t max_nodes) {
+  return check(text, size, max_nodes, JSON_DEPTH_MAX);
+}
+
 // ---- the index ----
 
 enum json_fault json_parse(struct json_doc *doc, const char *text, size_t size, uint32_t max_nodes) {
@@ -250,7 +254,7 @@ enum json_fault json_parse(struct json_doc *doc, const char *text, size_t size, 
   *doc = (struct json_doc){.text = text};
   if (size > INT32_MAX)
     return JSON_TOO_MANY;
-  enum json_fault fault = json_check(text, size, max_nodes);
+  enum json_fault fault = check(text, size, max_nodes, JSON_DEPTH_MAX + JSON_ENVELOPE_DEPTH);
   if (fault)
     return fault;
   jsmn_init(&parser);
@@ -360,4 +364,89 @@ void json_span(const struct json_doc *doc, int value, const char **start, size_t
   const jsmntok_t *it = token(doc, value);
   *start = it ? doc->text + it->start : NULL;
   *size = it ? (size_t)(it->end - it->start) : 0;
+}
+
+static bool is_of_type(const struct json_doc *doc, int value, jsmntype_t type) {
+  const jsmntok_t *it = token(doc, value);
+  return it && it->type == type;
+}
+
+bool json_is_array(const struct json_doc *doc, int value) {
+  return is_of_type(doc, value, JSMN_ARRAY);
+}
+
+bool json_is_string(const struct json_doc *doc, int value) {
+  return is_of_type(doc, value, JSMN_STRING);
+}
+
+bool json_bool(const struct json_doc *doc, int value, bool *truth) {
+  const jsmntok_t *it = token(doc, value);
+  if (!it || it->type != JSMN_PRIMITIVE || (doc->text[it->start] != 't' && doc->text[it->start] != 'f'))
+    return false;
+  *truth = doc->text[it->start] == 't';
+  return true;
+}
+
+bool json_equals(const struct json_doc *doc, int value, const char *plain) {
+  return plain && json_is_string(doc, value) && same(doc, value, plain, strlen(plain));
+}
+
+// strtod would depend on the host's locale. Good to some fifteen digits.
+bool json_number(const struct json_doc *doc, int value, double *number) {
+  const jsmntok_t *it = token(doc, value);
+  if (!it || it->type != JSMN_PRIMITIVE || strchr("tfn", doc->text[it->start]))
+    return false;
+  const char *at = doc->text + it->start, *end = doc->text + it->end;
+  bool negative = *at == '-', shrinks = false;
+  double sum = 0;
+  int scale = 0, exponent = 0;
+  at += negative;
+  for (; at < end && *at >= '0' && *at <= '9'; at++)
+    sum = sum * 10 + (*at - '0');
+  if (at < end && *at == '.')
+    for (at++; at < end && *at >= '0' && *at <= '9'; at++, scale--)
+      sum = sum * 10 + (*at - '0');
+  if (at < end) {
+    at++;
+    shrinks = *at == '-';
+    for (at += *at == '-' || *at == '+'; at < end; at++)
+      exponent = exponent < 1000 ? exponent * 10 + (*at - '0') : exponent;
+  }
+  scale += shrinks ? -exponent : exponent;
+  for (; scale > 0 && sum > 0 && sum < 1e300; scale--)
+    sum *= 10;
+  for (; scale < 0 && sum > 0; scale++)
+    sum /= 10;
+  *number = negative ? -sum : sum;
+  return true;
+}
+
+bool json_members(const struct json_doc *doc, int object, const char *const *names, int *values, int count) {
+  for (int i = 0; i < count; i++)
+    values[i] = -1;
+  if (!json_is_object(doc, object))
+    return true;
+  int left = token(doc, object)->size;
+  for (int key = object + 1; left > 0; left--, key = after(doc, key + 1)) {
+    const jsmntok_t *it = token(doc, key);
+    if (memchr(doc->text + it->start, '\\', (size_t)(it->end - it->start)))
+      return false;
+    for (int i = 0; i < count; i++) {
+      if (!same(doc, key, names[i], strlen(names[i])))
+        continue;
+      if (values[i] >= 0)
+        return false;
+      values[i] = key + 1;
+    }
+  }
+  return true;
+}
+
+int json_first(const struct json_doc *doc, int array) {
+  return json_is_array(doc, array) && token(doc, array)->size > 0 ? array + 1 : -1;
+}
+
+int json_next(const struct json_doc *doc, int array, int element) {
+  int next = after(doc, element);
+  return next < doc->count && token(doc, next)->start < token(doc, array)->end ? next : -1;
 }
