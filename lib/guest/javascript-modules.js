@@ -2,9 +2,9 @@
 // What the user's text may load: built-in modules, the preloaded packages, and
 // files of its own working directory. By require(), import() or static import.
 
-const { createRequire, isBuiltin } = require('module');
-const { pathToFileURL } = require('url');
-const vm = require('vm');
+const { createRequire, isBuiltin } = require('node:module');
+const { pathToFileURL } = require('node:url');
+const vm = require('node:vm');
 
 const own = createRequire(__filename);
 const { cwd } = process;
@@ -18,11 +18,49 @@ const mapGet = uncurry(Map.prototype.get);
 const mapHas = uncurry(Map.prototype.has);
 
 // What costs nothing to load, because the zygote has it already.
-const COMMON = ['assert', 'assert/strict', 'async_hooks', 'buffer', 'child_process', 'console', 'constants', 'crypto',
-  'diagnostics_channel', 'dns', 'dns/promises', 'events', 'fs', 'fs/promises', 'http', 'https', 'module', 'net', 'os',
-  'path', 'path/posix', 'perf_hooks', 'process', 'punycode', 'querystring', 'readline', 'readline/promises', 'stream',
-  'stream/promises', 'stream/web', 'string_decoder', 'timers', 'timers/promises', 'tls', 'url', 'util', 'util/types',
-  'v8', 'vm', 'worker_threads', 'zlib'];
+const COMMON = [
+  'assert',
+  'assert/strict',
+  'async_hooks',
+  'buffer',
+  'child_process',
+  'console',
+  'constants',
+  'crypto',
+  'diagnostics_channel',
+  'dns',
+  'dns/promises',
+  'events',
+  'fs',
+  'fs/promises',
+  'http',
+  'https',
+  'module',
+  'net',
+  'os',
+  'path',
+  'path/posix',
+  'perf_hooks',
+  'process',
+  'punycode',
+  'querystring',
+  'readline',
+  'readline/promises',
+  'stream',
+  'stream/promises',
+  'stream/web',
+  'string_decoder',
+  'timers',
+  'timers/promises',
+  'tls',
+  'url',
+  'util',
+  'util/types',
+  'v8',
+  'vm',
+  'worker_threads',
+  'zlib',
+];
 
 /** @type {Map<string, unknown>} preloaded packages; the value of those that only import() can load */
 const packages = new Map();
@@ -84,16 +122,21 @@ function importDynamically(specifier, _referrer, attributes) {
     throw error;
   }
   return attributes !== undefined && keys(attributes).length > 0
-    ? import(target, { with: attributes }) : import(target);
+    ? import(target, { with: attributes })
+    : import(target);
 }
 
 /** Static imports: each becomes a module that hands on what is loaded already. */
 async function link(specifier, referencing, extra) {
   const space = await importDynamically(specifier, referencing, extra?.attributes ?? extra?.assert);
   const names = keys(space);
-  return new vm.SyntheticModule(names, function fill() {
-    for (let i = 0; i < names.length; i++) this.setExport(names[i], space[names[i]]);
-  }, { identifier: specifier });
+  return new vm.SyntheticModule(
+    names,
+    function fill() {
+      for (let i = 0; i < names.length; i++) this.setExport(names[i], space[names[i]]);
+    },
+    { identifier: specifier },
+  );
 }
 
 function initializeMeta(meta) {

@@ -8,8 +8,18 @@
 // is anything else is written by the second, which knows every rule and the
 // path at each step.
 
-const { isAnyArrayBuffer, isBoxedPrimitive, isGeneratorObject, isMap, isNativeError, isPromise, isRegExp, isSet,
-  isWeakMap, isWeakSet } = require('util').types;
+const {
+  isAnyArrayBuffer,
+  isBoxedPrimitive,
+  isGeneratorObject,
+  isMap,
+  isNativeError,
+  isPromise,
+  isRegExp,
+  isSet,
+  isWeakMap,
+  isWeakSet,
+} = require('node:util').types;
 
 const { isView } = ArrayBuffer;
 const { isArray } = Array;
@@ -31,7 +41,7 @@ const setDelete = uncurry(Set.prototype.delete);
 const bigIntToString = uncurry(BigInt.prototype.toString);
 const regExpToString = uncurry(RegExp.prototype.toString);
 const regExpExec = uncurry(RegExp.prototype.exec);
-const valueOf = {
+const unbox = {
   string: uncurry(String.prototype.valueOf),
   number: uncurry(Number.prototype.valueOf),
   boolean: uncurry(Boolean.prototype.valueOf),
@@ -127,8 +137,12 @@ function tooLarge(what, trail) {
 }
 
 function tooManyBytes(bytes, exact) {
-  return new Refusal('L', 'ResultTooLargeError',
-    `The result is ${exact ? '' : 'at least '}${bytes} bytes of JSON; maxResultBytes allows ${sizeMax}`, '$');
+  return new Refusal(
+    'L',
+    'ResultTooLargeError',
+    `The result is ${exact ? '' : 'at least '}${bytes} bytes of JSON; maxResultBytes allows ${sizeMax}`,
+    '$',
+  );
 }
 
 function unfit(what, hint, trail, cause) {
@@ -226,9 +240,13 @@ const isAnyObject = (value) => typeof value === 'object' && value !== null;
 
 function bytesRefusal(value, trail) {
   const name = isBuffer(value) ? 'a Buffer' : isView(value) ? 'a typed array' : 'an ArrayBuffer';
-  return unfit(`is ${name} (bytes), which JSON cannot carry`, isBuffer(value)
-    ? "Return text instead: .toString('base64') or .toString('utf8')."
-    : 'Return Array.from(value), or Buffer.from(value).toString(\'base64\').', trail);
+  return unfit(
+    `is ${name} (bytes), which JSON cannot carry`,
+    isBuffer(value)
+      ? "Return text instead: .toString('base64') or .toString('utf8')."
+      : "Return Array.from(value), or Buffer.from(value).toString('base64').",
+    trail,
+  );
 }
 
 function circular(trail) {
@@ -260,7 +278,7 @@ function writeBody(value, trail, above) {
 function writeBoxed(value, trail, above) {
   for (const type of ['string', 'number', 'boolean', 'bigint']) {
     try {
-      value = valueOf[type](value);
+      value = unbox[type](value);
     } catch {
       continue;
     }
@@ -285,7 +303,9 @@ function writeList(list, length, trail, above) {
 
 function writeSet(set, trail, above) {
   const list = [];
-  setForEach(set, (item) => { list[list.length] = item; });
+  setForEach(set, (item) => {
+    list[list.length] = item;
+  });
   return writeList(list, list.length, trail, above);
 }
 
@@ -304,11 +324,17 @@ function writeMap(map, trail, above) {
   const entries = [];
   const seen = new Set();
   let text = '';
-  mapForEach(map, (item, key) => { entries[entries.length] = [key, item]; });
+  mapForEach(map, (item, key) => {
+    entries[entries.length] = [key, item];
+  });
   for (let i = 0; i < entries.length; i++) {
     const name = nameOf(entries[i][0], trail);
     if (setHas(seen, name)) {
-      throw unfit(`is a Map with two keys that JSON writes as ${stringify(cut(name, 100))}`, 'Use strings as keys.', trail);
+      throw unfit(
+        `is a Map with two keys that JSON writes as ${stringify(cut(name, 100))}`,
+        'Use strings as keys.',
+        trail,
+      );
     }
     setAdd(seen, name);
     trail[trail.length] = name;
@@ -329,14 +355,21 @@ function nameOf(key, trail) {
       return StringOf(key);
     default:
       if (key === null) return 'null';
-      throw unfit(`is a Map with a key that is neither text nor a number (${typeof key})`,
-        'Return [...map] instead.', trail);
+      throw unfit(
+        `is a Map with a key that is neither text nor a number (${typeof key})`,
+        'Return [...map] instead.',
+        trail,
+      );
   }
 }
 
 // An Error has no enumerable properties of its own: JSON.stringify gives {}.
 function writeError(error, trail, above) {
-  const record = { __proto__: null, name: guarded(read, error, 'name', trail), message: guarded(read, error, 'message', trail) };
+  const record = {
+    __proto__: null,
+    name: guarded(read, error, 'name', trail),
+    message: guarded(read, error, 'message', trail),
+  };
   const names = keys(error);
   for (let i = 0; i < names.length; i++) {
     if (names[i] !== 'stack') record[names[i]] = guarded(read, error, names[i], trail);

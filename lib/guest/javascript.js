@@ -15,10 +15,10 @@ const library = { exports: {} };
 process.dlopen(library, libraryPath); // not by require, whose cache the guest can read
 const native = library.exports;
 
-const fs = require('fs');
-const v8 = require('v8');
-const vm = require('vm');
-const { describe, isOutOfMemory } = require('./javascript-errors.js');
+const fs = require('node:fs');
+const v8 = require('node:v8');
+const vm = require('node:vm');
+const { describe, isOutOfMemory, positionOf, sourceLine } = require('./javascript-errors.js');
 const { importDynamically, initializeMeta, link, makeRequire, preload } = require('./javascript-modules.js');
 const { Refusal, serialize } = require('./javascript-values.js');
 
@@ -43,12 +43,17 @@ const ERROR = charCodeAt('E', 0);
 const OUT_OF_MEMORY = charCodeAt('M', 0);
 
 // What an import or export in a text brings about when it is read as a function body.
-const IS_MODULE = /^(?:Cannot use import statement outside a module|Unexpected token 'export'|Cannot use 'import\.meta' outside a module)$/;
+const IS_MODULE =
+  /^(?:Cannot use import statement outside a module|Unexpected token 'export'|Cannot use 'import\.meta' outside a module)$/;
 
 const PREFIX = '(async function () {\n';
 const TRAILER = '\n;if (typeof main === "function") return main(arguments[0]);\n})';
 const SCRIPT = { filename: 'code.js', lineOffset: -1, importModuleDynamically: importDynamically };
-const MODULE = { identifier: 'code.mjs', initializeImportMeta: initializeMeta, importModuleDynamically: importDynamically };
+const MODULE = {
+  identifier: 'code.mjs',
+  initializeImportMeta: initializeMeta,
+  importModuleDynamically: importDynamically,
+};
 
 // ---- one run ----
 
@@ -56,6 +61,7 @@ let source = ''; // the user's text, its lines as they were sent
 let maxBytes = 0;
 let maxNodes = 0;
 let over = true; // a frame has been sent; what comes later is dropped
+let placed = null; // an import that could not be linked, and where
 let next; // what follows a rehearsal
 
 /** @param {[string, string, string, number, number]} job as native.take gives it */
@@ -75,7 +81,6 @@ function run(job) {
   }
   if (start === null) return; // it has been told
   globalThis.input = input;
-  globalThis.require = makeRequire();
   try {
     then(start(input), finishSoon, fail);
   } catch (error) {
@@ -92,7 +97,7 @@ function ownText(text) {
 
 // "K=V" NUL ...: plain variables. The runtime has read its own long before.
 function setEnvironment(text) {
-  for (let from = 0; from < text.length;) {
+  for (let from = 0; from < text.length; ) {
     let to = indexOf(text, '\0', from);
     if (to < 0) to = text.length;
     const equals = indexOf(text, '=', from);
@@ -116,10 +121,34 @@ function compile(text) {
     const script = new Script(PREFIX + text + TRAILER, SCRIPT);
     if (fault === undefined) return script.runInThisContext();
   } catch (error) {
-    if (exec(IS_MODULE, `${error.message}`) !== null) return compileModule(text, placeOf(error, 'code.js'));
-    return report(ERROR, describe(error, text, placeOf(error, 'code.js')));
+    const place = placeOf(error, 'code.js');
+    if (exec(IS_MODULE, `${error.message}`) !== null) return compileModule(text, place);
+    if (place.line >= 1 && sourceLine(text, place.line) !== null) return report(ERROR, describe(error, text, place));
   }
-  return report(ERROR, describe(fault, text, { file: 'code.js' }));
+  return report(ERROR, describe(...outside(text, fault)));
+}
+
+// V8 saw the fault in what stands around the text: there is a brace too many in
+// it, or one too few.
+function outside(text, fault) {
+  const end = { file: 'code.js', ...positionOf(text, text.length) };
+  for (let at = indexOf(text, '}', 0), tries = 0; at >= 0 && tries < 500; at = indexOf(text, '}', at + 1), tries++) {
+    // The first brace that closes the function: without it the text is whole, with it it is not.
+    if (isBody(slice(text, 0, at)) && !isBody(slice(text, 0, at + 1))) {
+      return [new SyntaxError("Unexpected token '}'"), text, { file: 'code.js', ...positionOf(text, at) }];
+    }
+  }
+  const vague = exec(/^(?:Unexpected token|missing \))/, `${fault.message}`) !== null;
+  return [vague ? new SyntaxError('Unexpected end of input') : fault, text, end];
+}
+
+function isBody(text) {
+  try {
+    new AsyncFunction(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function compileModule(text, first) {
@@ -129,17 +158,30 @@ function compileModule(text, first) {
   } catch (error) {
     let place = placeOf(error, 'code.mjs');
     if (error.message === 'Illegal return statement') {
-      place = { ...first, hint: 'A text with import or export is a module, where return is not allowed at top level:'
-        + ' use export default instead of return, or require() or await import() instead of import' };
+      place = {
+        ...first,
+        hint:
+          'A text with import or export is a module, where return is not allowed at top level:' +
+          ' use export default instead of return, or require() or await import() instead of import',
+      };
     }
     return report(ERROR, describe(error, text, place));
   }
   return async (input) => {
-    await module.link(link);
+    try {
+      await module.link(link);
+    } catch (error) {
+      if (module.status === 'errored' || module.status === 'unlinked')
+        placed = { error, ...placeOf(error, 'code.mjs') };
+      throw error;
+    }
     await module.evaluate();
     const { namespace } = module;
-    const value = hasOwn(namespace, 'default') ? namespace.default
-      : hasOwn(namespace, 'main') ? namespace.main : undefined;
+    const value = hasOwn(namespace, 'default')
+      ? namespace.default
+      : hasOwn(namespace, 'main')
+        ? namespace.main
+        : undefined;
     return typeof value === 'function' ? value(input) : value;
   };
 }
@@ -171,22 +213,20 @@ function finish(value) {
 }
 
 /** @param {Refusal} refusal */
-function refuse(refusal) {
-  const error = describe(refusal.cause, source);
-  if (refusal.cause !== undefined) error.message = `${refusal.message} Cause: ${error.name}: ${error.message}`;
-  else {
-    error.message = refusal.message;
-    error.stack = null;
-  }
-  error.name = refusal.name;
-  error.path = refusal.path;
-  report(charCodeAt(refusal.kind, 0), error);
+function refuse({ kind, name, message, path, cause }) {
+  const error = cause === undefined ? describe(message, source) : describe(cause, source);
+  error.message = cause === undefined ? message : `${message} Cause: ${error.name}: ${error.message}`;
+  if (cause === undefined) error.stack = null;
+  error.name = name;
+  error.path = path;
+  report(charCodeAt(kind, 0), error);
 }
 
 /** @param {unknown} thrown by the user's code, and not caught by it */
 function fail(thrown) {
   if (over) return;
-  report(isOutOfMemory(thrown) ? OUT_OF_MEMORY : ERROR, describe(thrown, source));
+  const place = placed !== null && placed.error === thrown ? placed : undefined;
+  report(isOutOfMemory(thrown) ? OUT_OF_MEMORY : ERROR, describe(thrown, source, place));
 }
 
 /** @returns {null} */
@@ -222,9 +262,10 @@ function runExitListeners() {
 
 // What Node calls for an error that nobody caught, promise or not.
 function onFatal(error, fromPromise) {
+  if (!booted) failBoot(error);
   try {
-    const handled = apply(listenerCount, process, ['uncaughtException']) > 0
-      || process.hasUncaughtExceptionCaptureCallback();
+    const handled =
+      apply(listenerCount, process, ['uncaughtException']) > 0 || process.hasUncaughtExceptionCaptureCallback();
     if (handled && apply(nodeFatal, process, [error, fromPromise])) return true;
   } catch (thrown) {
     error = thrown;
@@ -251,7 +292,7 @@ function pinEnds() {
 
 // Written at once and whole: what was printed before a kill is not lost.
 function writeAll(fd, bytes) {
-  for (let offset = 0; offset < bytes.length;) {
+  for (let offset = 0; offset < bytes.length; ) {
     try {
       offset += writeSync(fd, bytes, offset);
     } catch (error) {
@@ -274,6 +315,12 @@ function makeSynchronous(stream, fd) {
 
 // ---- boot ----
 
+let booted = false;
+
+function failBoot(error) {
+  native.fail(`${error?.message ?? error}`);
+}
+
 // Draws nothing from Math.random: V8 seeds it at its first draw, which must be
 // in the cell. A package that keeps the function gets one that ends up there.
 function withOwnRandom() {
@@ -291,9 +338,31 @@ function withOwnRandom() {
 
 // Globals that Node makes when they are first looked at.
 function touchGlobals() {
-  const lazy = ['AbortController', 'Blob', 'BroadcastChannel', 'CompressionStream', 'crypto', 'CustomEvent', 'Event',
-    'EventSource', 'fetch', 'FormData', 'Headers', 'MessageChannel', 'navigator', 'performance', 'ReadableStream',
-    'Request', 'Response', 'structuredClone', 'TextDecoder', 'TextEncoder', 'URL', 'WebAssembly', 'WebSocket'];
+  const lazy = [
+    'AbortController',
+    'Blob',
+    'BroadcastChannel',
+    'CompressionStream',
+    'crypto',
+    'CustomEvent',
+    'Event',
+    'EventSource',
+    'fetch',
+    'FormData',
+    'Headers',
+    'MessageChannel',
+    'navigator',
+    'performance',
+    'ReadableStream',
+    'Request',
+    'Response',
+    'structuredClone',
+    'TextDecoder',
+    'TextEncoder',
+    'URL',
+    'WebAssembly',
+    'WebSocket',
+  ];
   for (const name of lazy) void globalThis[name];
 }
 
@@ -311,11 +380,12 @@ function hideBoot() {
   for (const name of Object.keys(process.env)) if (!(name in KEPT)) delete process.env[name];
   process.argv.splice(1);
   process.execArgv.length = 0;
-  delete require.cache[__filename];
+  for (const file of Object.keys(require.cache)) if (file.startsWith(__dirname)) delete require.cache[file];
   process.mainModule = undefined;
 }
 
 function becomeCell([pid, seed]) {
+  Error.stackTraceLimit = 30; // the user's frame may lie below many of Node's
   v8.setFlagsFromString(`--random-seed=${seed}`);
   defineProperty(process, 'pid', { value: pid, writable: false, enumerable: true, configurable: true });
   process.chdir('.'); // forgets the zygote's directory, which Node keeps
@@ -325,10 +395,16 @@ function becomeCell([pid, seed]) {
 }
 
 const REHEARSALS = [
-  ['const { a } = input;\nfunction double(n) {\n  return n * 2;\n}\nreturn { a: double(a), list: [1, "x", null] };', '{"a":1}'],
+  [
+    'const { a } = input;\nfunction double(n) {\n  return n * 2;\n}\nreturn { a: double(a), list: [1, "x", null] };',
+    '{"a":1}',
+  ],
   ['console.log("line", input.a);\nconsole.error("line");\nreturn input;', '{"a":[1,{"b":"c"}]}'],
   ['async function main(input) {\n  await null;\n  return input.a + 1;\n}', '{"a":1}'],
-  ['await new Promise((done) => setTimeout(done, 0));\nreturn [1n, new Map([["a", new Set([1.5])]]), new Date(0)];', '{}'],
+  [
+    'await new Promise((done) => setTimeout(done, 0));\nreturn [1n, new Map([["a", new Set([1.5])]]), new Date(0)];',
+    '{}',
+  ],
   ['const value = input.b.c;', '{"a":1}'],
   ['return 1 +;', '{}'],
   ['return () => 1;', '{}'],
@@ -355,21 +431,25 @@ async function boot() {
   makeSynchronous(process.stderr, 2);
   hideBoot();
   pinEnds();
-  setImmediate(rehearse, [0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1, 4, 0, 1, 2, 0, 1, 4, 0, 1], () => setImmediate(() => {
-    giveRandomBack();
-    collectGarbage();
-    becomeCell(native.serve(`node ${process.versions.node}`));
-    if (drawn) drainRandom();
-    rehearse([1, 4, 0], () => run(native.take()));
-  }));
+  globalThis.require = makeRequire();
+  setImmediate(rehearse, [0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1, 4, 0, 1, 2, 0, 1, 4, 0, 1], () =>
+    setImmediate(() => {
+      giveRandomBack();
+      collectGarbage();
+      booted = true;
+      becomeCell(native.serve(`node ${process.versions.node}`));
+      if (drawn) drainRandom();
+      rehearse([1, 4, 0], () => run(native.take()));
+    }),
+  );
 }
 
 // A package may have drawn from Node's own stores of random values, which
 // would then be the same in every cell: draw until they have been refilled.
 function drainRandom() {
-  const { randomInt, randomUUID } = require('crypto');
+  const { randomInt, randomUUID } = require('node:crypto');
   for (let i = 0; i < 128; i++) randomUUID();
   for (let i = 0; i < 1024; i++) randomInt(2);
 }
 
-boot();
+boot().catch(failBoot);

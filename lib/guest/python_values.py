@@ -302,16 +302,26 @@ def too_many_bytes(size, max_bytes):
                    % (size, max_bytes), '$')
 
 
-# Made once: these hold no state between calls.
-unicode_encoder = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(',', ':'))
-ascii_encoder = json.JSONEncoder(check_circular=False, separators=(',', ':'))
+def make_encoder(encode_text):
+    """Made at boot: a guest that replaces parts of json changes its own calls only."""
+    make = json.encoder.c_make_encoder
+    if make is None:
+        return json.JSONEncoder(ensure_ascii=encode_text is json.encoder.encode_basestring_ascii,
+                                check_circular=False, separators=(',', ':')).encode
+    encoder = make(None, None, encode_text, None, ':', ',', False, False, True)
+    join = ''.join
+    return lambda value: join(encoder(value, 0))
+
+
+encode_unicode = make_encoder(json.encoder.encode_basestring)
+encode_ascii = make_encoder(json.encoder.encode_basestring_ascii)
 
 
 def encode(value):
     try:
-        return unicode_encoder.encode(value).encode('utf-8')
+        return encode_unicode(value).encode('utf-8')
     except UnicodeEncodeError:  # half of a surrogate pair: JSON can carry it as an escape
-        return ascii_encoder.encode(value).encode('ascii')
+        return encode_ascii(value).encode('ascii')
 
 
 def serialize(value, max_bytes, max_nodes):

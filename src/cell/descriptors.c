@@ -9,7 +9,10 @@
 
 #include "internal.h"
 
-enum { SCAN_MAX = 4096 }; // where no /proc lists them: numbers tried one by one
+enum {
+  SCAN_MAX = 256,         // numbers tried one by one: a listing costs more than all of them
+  SCAN_MAX_BLIND = 65536, // the same where neither close_range nor /proc is there
+};
 
 struct directory_entry { // as getdents64 fills it; libc has no name for it
   uint64_t inode;
@@ -55,8 +58,8 @@ static int blank_listed(int list, int null, const int *keep, size_t keep_count, 
   }
 }
 
-static int blank_scanned(int null, const int *keep, size_t keep_count, struct cell_error *error) {
-  for (int fd = 3; fd < SCAN_MAX; fd++) {
+static int blank_scanned(int null, int most, const int *keep, size_t keep_count, struct cell_error *error) {
+  for (int fd = 3; fd < most; fd++) {
     if (fd == null || is_kept(fd, keep, keep_count) || fcntl(fd, F_GETFD) < 0)
       continue;
     int result = blank(null, fd, error);
@@ -66,15 +69,30 @@ static int blank_scanned(int null, const int *keep, size_t keep_count, struct ce
   return 0;
 }
 
+// Beyond what is scanned a runtime has nothing that it would write to again.
+static bool close_from(int first) {
+  return syscall(__NR_close_range, first, ~0u, 0) == 0;
+}
+
+static int blank_all(int null, const int *keep, size_t keep_count, struct cell_error *error) {
+  if (close_from(SCAN_MAX))
+    return blank_scanned(null, SCAN_MAX, keep, keep_count, error);
+  int list = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (list < 0)
+    return blank_scanned(null, SCAN_MAX_BLIND, keep, keep_count, error);
+  int result = blank_listed(list, null, keep, keep_count, error);
+  close(list);
+  return result;
+}
+
 int cell_descriptors(const int *keep, size_t keep_count, struct cell_error *error) {
+  for (size_t i = 0; i < keep_count; i++)
+    if (keep[i] >= SCAN_MAX)
+      return cell_fail(error, EINVAL, "descriptors", "%d is no small number", keep[i]);
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0)
     return cell_fail(error, errno, "descriptors", "open /dev/null: %s", strerror(errno));
-  int list = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int result =
-    list >= 0 ? blank_listed(list, null, keep, keep_count, error) : blank_scanned(null, keep, keep_count, error);
-  if (list >= 0)
-    close(list);
+  int result = blank_all(null, keep, keep_count, error);
   close(null);
   return result;
 }

@@ -4,7 +4,8 @@
 //
 // The kernel walks a new filter once for every system call number, to learn
 // which are always allowed; those then cost nothing. A list of comparisons
-// makes that walk cost 0.3 ms in each cell, a balanced tree some 20 us.
+// makes that walk cost 0.3 ms in each cell, a balanced tree some 20 us. And it
+// compiles the filter, at half a microsecond an instruction: so answers are shared.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -76,37 +77,87 @@ const char *cell_rule_name(uint8_t rule) {
 }
 
 // ---- a program under construction ----
+//
+// Instructions jump to labels, which are resolved when all are placed. Every
+// jump of BPF goes forward, by at most 255 instructions: so the tree comes
+// first, then the checks, then the few answers, which all share.
 
-struct program {
-  struct sock_filter *code; // borrowed
-  size_t length, max;       // length beyond max: it did not fit
-  uint32_t self;            // the one process that may be signalled
+enum label {
+  NEXT, // the instruction that follows
+  TO_ALLOW,
+  TO_REFUSE,
+  TO_UNKNOWN,
+  TO_KILL,
+  TO_CHECK, // + rule
+  FIRST_FREE = TO_CHECK + RULE_COUNT,
+  LABELS_MAX = CELL_FILTER_MAX,
 };
 
-enum { ALLOWED = SECCOMP_RET_ALLOW };
-#define REFUSED (SECCOMP_RET_ERRNO | EPERM)
-#define UNKNOWN (SECCOMP_RET_ERRNO | ENOSYS)
-#define KILLED SECCOMP_RET_KILL_PROCESS
+struct program {
+  struct sock_filter *code;                           // borrowed
+  size_t length, max;                                 // length beyond max: it did not fit
+  uint16_t yes[CELL_FILTER_MAX], no[CELL_FILTER_MAX]; // labels, by instruction
+  uint16_t place[LABELS_MAX];
+  uint16_t labels;
+};
 
-static void emit(struct program *p, uint16_t code, size_t yes, size_t no, uint32_t value) {
-  if (yes > UINT8_MAX || no > UINT8_MAX)
-    p->length = p->max; // a jump too far: reported as too long
-  if (p->length < p->max)
-    p->code[p->length] = (struct sock_filter){code, (uint8_t)yes, (uint8_t)no, value};
+static void begin(struct program *p, struct sock_filter *code, size_t max) {
+  memset(p, 0, sizeof *p);
+  p->code = code;
+  p->max = max < CELL_FILTER_MAX ? max : CELL_FILTER_MAX;
+  p->labels = FIRST_FREE;
+}
+
+static void emit(struct program *p, uint16_t code, uint16_t yes, uint16_t no, uint32_t value) {
+  if (p->length < p->max) {
+    p->code[p->length] = (struct sock_filter){code, 0, 0, value};
+    p->yes[p->length] = yes;
+    p->no[p->length] = no;
+  }
   p->length++;
 }
 
+static void place(struct program *p, uint16_t label) {
+  if (label < LABELS_MAX)
+    p->place[label] = (uint16_t)p->length;
+}
+
+static void answer(struct program *p, uint16_t label, uint32_t action) {
+  place(p, label);
+  emit(p, BPF_RET | BPF_K, NEXT, NEXT, action);
+}
+
+static bool resolve(const struct program *p, size_t at, uint16_t label, uint8_t *jump) {
+  size_t distance = label == NEXT ? 0 : p->place[label] - at - 1;
+  *jump = (uint8_t)distance;
+  return label == NEXT || (label < LABELS_MAX && p->place[label] > at && distance <= UINT8_MAX);
+}
+
+// Answers last, then the jumps. The length, or -E2BIG.
+static int end(struct program *p) {
+  answer(p, TO_ALLOW, SECCOMP_RET_ALLOW);
+  answer(p, TO_REFUSE, SECCOMP_RET_ERRNO | EPERM);
+  answer(p, TO_UNKNOWN, SECCOMP_RET_ERRNO | ENOSYS);
+  answer(p, TO_KILL, SECCOMP_RET_KILL_PROCESS);
+  if (p->length > p->max)
+    return -E2BIG;
+  for (size_t at = 0; at < p->length; at++)
+    if (!resolve(p, at, p->yes[at], &p->code[at].jt) || !resolve(p, at, p->no[at], &p->code[at].jf))
+      return -E2BIG;
+  return (int)p->length;
+}
+
 static void load(struct program *p, size_t offset) {
-  emit(p, BPF_LD | BPF_W | BPF_ABS, 0, 0, (uint32_t)offset);
+  emit(p, BPF_LD | BPF_W | BPF_ABS, NEXT, NEXT, (uint32_t)offset);
 }
-static void answer(struct program *p, uint32_t action) {
-  emit(p, BPF_RET | BPF_K, 0, 0, action);
-}
-static void if_equal(struct program *p, uint32_t value, size_t yes, size_t no) {
+static void if_equal(struct program *p, uint32_t value, uint16_t yes, uint16_t no) {
   emit(p, BPF_JMP | BPF_JEQ | BPF_K, yes, no, value);
 }
-static void if_bits(struct program *p, uint32_t bits, size_t yes, size_t no) {
+static void if_bits(struct program *p, uint32_t bits, uint16_t yes, uint16_t no) {
   emit(p, BPF_JMP | BPF_JSET | BPF_K, yes, no, bits);
+}
+static void if_from(struct program *p, uint32_t value, uint16_t yes, uint16_t no) {
+  emit(p, BPF_JMP | BPF_JGE | BPF_K, yes, no, value);
 }
 
 // Both halves of an argument; little endian on both architectures. Where the
@@ -122,22 +173,18 @@ static void load_high(struct program *p, int argument) {
 static void allow_values(struct program *p, int argument, const uint32_t *values, size_t count) {
   load_low(p, argument);
   for (size_t i = 0; i < count; i++)
-    if_equal(p, values[i], count - i, 0);
-  answer(p, REFUSED);
-  answer(p, ALLOWED);
+    if_equal(p, values[i], TO_ALLOW, i + 1 < count ? NEXT : TO_REFUSE);
 }
 
 // Allowed if a pointer is NULL: nothing is passed.
 static void allow_null(struct program *p, int argument) {
   load_low(p, argument);
-  if_equal(p, 0, 0, 2);
+  if_equal(p, 0, NEXT, TO_REFUSE);
   load_high(p, argument);
-  if_equal(p, 0, 1, 0);
-  answer(p, REFUSED);
-  answer(p, ALLOWED);
+  if_equal(p, 0, TO_ALLOW, TO_REFUSE);
 }
 
-// ---- one function per ARG rule; each ends with an answer on every way ----
+// ---- one function per ARG rule; on every way it ends at an answer ----
 
 // What pthread_create asks for (glibc and musl), and it must be a thread. The
 // flags that make namespaces, pidfds, tracees or processes are all outside.
@@ -146,10 +193,8 @@ static void check_clone(struct program *p) {
                          CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID |
                          CLONE_DETACHED;
   load_low(p, 0);
-  if_bits(p, ~usual, 1, 0);
-  if_bits(p, CLONE_THREAD, 1, 0);
-  answer(p, REFUSED);
-  answer(p, ALLOWED);
+  if_bits(p, ~usual, TO_REFUSE, NEXT);
+  if_bits(p, CLONE_THREAD, TO_ALLOW, TO_REFUSE);
 }
 
 // RLIMIT_DATA does not count shared anonymous memory and stacks that grow; huge
@@ -157,18 +202,14 @@ static void check_clone(struct program *p) {
 // whatever memory is left, and must not be taken for a run that is out of it.
 static void check_mmap(struct program *p) {
   load_low(p, 3);
-  if_bits(p, MAP_GROWSDOWN | MAP_HUGETLB | MAP_LOCKED, 2, 0);
-  if_bits(p, MAP_ANONYMOUS, 0, 2);
-  if_bits(p, MAP_SHARED, 0, 1); // of MAP_SHARED_VALIDATE it is a bit, too
-  answer(p, REFUSED);
-  answer(p, ALLOWED);
+  if_bits(p, MAP_GROWSDOWN | MAP_HUGETLB | MAP_LOCKED, TO_REFUSE, NEXT);
+  if_bits(p, MAP_ANONYMOUS, NEXT, TO_ALLOW);
+  if_bits(p, MAP_SHARED, TO_REFUSE, TO_ALLOW); // of MAP_SHARED_VALIDATE it is a bit, too
 }
 
 static void check_madvise(struct program *p) {
   load_low(p, 2);
-  if_equal(p, MADV_MERGEABLE, 0, 1);
-  answer(p, REFUSED);
-  answer(p, ALLOWED);
+  if_equal(p, MADV_MERGEABLE, TO_REFUSE, TO_ALLOW);
 }
 
 // Left out: F_SETOWN(_EX), F_SETSIG (signals to any process of the same uid),
@@ -180,12 +221,12 @@ static void check_fcntl(struct program *p) {
     F_DUPFD,  F_DUPFD_CLOEXEC, F_GETFD,     F_SETFD,      F_GETFL,      F_GETLK,     F_SETLK,
     F_SETLKW, F_OFD_GETLK,     F_OFD_SETLK, F_OFD_SETLKW, F_GETPIPE_SZ, F_GET_SEALS,
   };
+  uint16_t other = p->labels++;
   load_low(p, 1);
-  if_equal(p, F_SETFL, 0, 4);
+  if_equal(p, F_SETFL, NEXT, other);
   load_low(p, 2);
-  if_bits(p, O_ASYNC, 0, 1);
-  answer(p, REFUSED);
-  answer(p, ALLOWED);
+  if_bits(p, O_ASYNC, TO_REFUSE, TO_ALLOW);
+  place(p, other);
   allow_values(p, 1, commands, sizeof commands / sizeof *commands);
 }
 
@@ -200,42 +241,27 @@ static void check_ioctl(struct program *p) {
 
 static void check_prctl(struct program *p) {
   static const uint32_t options[] = {
-    PR_SET_NAME, PR_GET_NAME, PR_GET_DUMPABLE, PR_GET_NO_NEW_PRIVS, PR_GET_SECCOMP, PR_CAPBSET_READ, PR_GET_TIMERSLACK,
-    0x53564d41, // PR_SET_VMA: V8 and libc name their mappings
+    PR_SET_NAME,    PR_GET_NAME,     PR_GET_DUMPABLE,   PR_GET_NO_NEW_PRIVS,
+    PR_GET_SECCOMP, PR_CAPBSET_READ, PR_GET_TIMERSLACK, 0x53564d41, // PR_SET_VMA: V8 and libc name mappings
   };
   allow_values(p, 0, options, sizeof options / sizeof *options);
 }
 
-static void check_self(struct program *p) {
-  allow_values(p, 0, &p->self, 1);
-}
-
-static void check_own_pid(struct program *p) {
-  static const uint32_t zero = 0;
-  allow_values(p, 0, &zero, 1);
-}
-
 static void check_membarrier(struct program *p) {
   static const uint32_t commands[] = {
-    0,       // QUERY
-    8,   16, // PRIVATE_EXPEDITED and its registration
-    32,  64, // PRIVATE_EXPEDITED_SYNC_CORE and its registration
-    128, 256 // PRIVATE_EXPEDITED_RSEQ and its registration
+    0,        // QUERY
+    8,   16,  // PRIVATE_EXPEDITED and its registration
+    32,  64,  // PRIVATE_EXPEDITED_SYNC_CORE and its registration
+    128, 256, // PRIVATE_EXPEDITED_RSEQ and its registration
   };
   allow_values(p, 0, commands, sizeof commands / sizeof *commands);
-}
-
-static void check_socketpair(struct program *p) {
-  static const uint32_t family = AF_UNIX;
-  allow_values(p, 0, &family, 1);
 }
 
 static void check_getsockopt(struct program *p) {
   static const uint32_t options[] = {SO_TYPE,   SO_ERROR,    SO_SNDBUF,     SO_RCVBUF,
                                      SO_DOMAIN, SO_PROTOCOL, SO_ACCEPTCONN, SO_REUSEADDR};
   load_low(p, 1);
-  if_equal(p, SOL_SOCKET, 1, 0);
-  answer(p, REFUSED);
+  if_equal(p, SOL_SOCKET, NEXT, TO_REFUSE);
   allow_values(p, 2, options, sizeof options / sizeof *options);
 }
 
@@ -243,55 +269,60 @@ static void check_getsockopt(struct program *p) {
 static void check_seccomp(struct program *p) {
   static const uint32_t flags[] = {0, SECCOMP_FILTER_FLAG_TSYNC};
   load_low(p, 0);
-  if_equal(p, SECCOMP_SET_MODE_FILTER, 1, 0);
-  answer(p, REFUSED);
+  if_equal(p, SECCOMP_SET_MODE_FILTER, NEXT, TO_REFUSE);
   allow_values(p, 1, flags, sizeof flags / sizeof *flags);
 }
 
-static void emit_check(struct program *p, enum cell_rule rule) {
-  switch (rule) {
-  case ARG_CLONE:
-    check_clone(p);
-    return;
-  case ARG_MMAP:
-    check_mmap(p);
-    return;
-  case ARG_MADVISE:
-    check_madvise(p);
-    return;
-  case ARG_FCNTL:
-    check_fcntl(p);
-    return;
-  case ARG_IOCTL:
-    check_ioctl(p);
-    return;
-  case ARG_PRCTL:
-    check_prctl(p);
-    return;
-  case ARG_SELF:
-    check_self(p);
-    return;
-  case ARG_OWN_PID:
-    check_own_pid(p);
-    return;
-  case ARG_MEMBARRIER:
-    check_membarrier(p);
-    return;
-  case ARG_SOCKETPAIR:
-    check_socketpair(p);
-    return;
-  case ARG_SENDTO:
-    allow_null(p, 4);
-    return; // the destination
-  case ARG_GETSOCKOPT:
-    check_getsockopt(p);
-    return;
-  case ARG_SECCOMP:
-    check_seccomp(p);
-    return;
-  default:
-    answer(p, REFUSED);
-    return; // a rule without a check allows nothing
+static void emit_checks(struct program *p, uint32_t self) {
+  static const uint32_t zero = 0, unix_family = AF_UNIX;
+  for (uint16_t rule = ARG_FIRST; rule < RULE_COUNT; rule++) {
+    place(p, TO_CHECK + rule);
+    switch ((enum cell_rule)rule) {
+    case ARG_CLONE:
+      check_clone(p);
+      break;
+    case ARG_MMAP:
+      check_mmap(p);
+      break;
+    case ARG_MADVISE:
+      check_madvise(p);
+      break;
+    case ARG_FCNTL:
+      check_fcntl(p);
+      break;
+    case ARG_IOCTL:
+      check_ioctl(p);
+      break;
+    case ARG_PRCTL:
+      check_prctl(p);
+      break;
+    case ARG_MEMBARRIER:
+      check_membarrier(p);
+      break;
+    case ARG_GETSOCKOPT:
+      check_getsockopt(p);
+      break;
+    case ARG_SECCOMP:
+      check_seccomp(p);
+      break;
+    case ARG_SELF:
+      allow_values(p, 0, &self, 1);
+      break;
+    case ARG_OWN_PID:
+      allow_values(p, 0, &zero, 1);
+      break;
+    case ARG_SOCKETPAIR:
+      allow_values(p, 0, &unix_family, 1);
+      break;
+    case ARG_SENDTO:
+      allow_null(p, 4);
+      break; // the destination
+    case ABSENT:
+    case ALLOW:
+    case DENY:
+    case RULE_COUNT:
+      break;
+    }
   }
 }
 
@@ -316,87 +347,54 @@ static size_t ranges_of_table(struct range ranges[NUMBERS]) {
   return count;
 }
 
-// A leaf answers, or jumps to its rule's check, whose place is not known yet:
-// the jump holds the rule until emit_checks has put it down.
-static void emit_leaf(struct program *p, uint8_t rule) {
-  if (rule >= ARG_FIRST)
-    emit(p, BPF_JMP | BPF_JA, 0, 0, rule);
-  else
-    answer(p, rule == ALLOW ? ALLOWED : rule == DENY ? REFUSED : UNKNOWN);
+static uint16_t label_of(uint8_t rule) {
+  return rule == ALLOW ? TO_ALLOW : rule == DENY ? TO_REFUSE : rule == ABSENT ? TO_UNKNOWN : TO_CHECK + rule;
 }
 
+// Halves the ranges until one is left; that one is no instruction, but where
+// the last comparison leads. At least two ranges.
 static void emit_tree(struct program *p, const struct range *ranges, size_t count) {
-  if (count == 1) {
-    emit_leaf(p, ranges->rule);
-    return;
+  const size_t half = count / 2;
+  uint16_t lower = half == 1 ? label_of(ranges[0].rule) : NEXT;
+  uint16_t upper = count - half == 1 ? label_of(ranges[half].rule) : p->labels++;
+  if_from(p, ranges[half].first, upper, lower);
+  if (half > 1)
+    emit_tree(p, ranges, half);
+  if (count - half > 1) {
+    place(p, upper);
+    emit_tree(p, ranges + half, count - half);
   }
-  size_t half = count / 2, fork = p->length;
-  emit(p, BPF_JMP | BPF_JGE | BPF_K, 0, 0, ranges[half].first);
-  emit_tree(p, ranges, half);
-  size_t distance = p->length - fork - 1;
-  if (distance > UINT8_MAX)
-    p->length = p->max + 1;
-  else if (fork < p->max)
-    p->code[fork].jt = (uint8_t)distance;
-  emit_tree(p, ranges + half, count - half);
-}
-
-static void emit_checks(struct program *p, size_t tree_start) {
-  size_t tree_end = p->length;
-  for (uint8_t rule = ARG_FIRST; rule < RULE_COUNT; rule++) {
-    size_t place = p->length;
-    emit_check(p, rule);
-    for (size_t at = tree_start; at < tree_end && at < p->max; at++)
-      if (p->code[at].code == (BPF_JMP | BPF_JA) && p->code[at].k == rule && p->code[at].jf == 0) {
-        p->code[at].k = (uint32_t)(place - at - 1);
-        p->code[at].jf = 1; // placed; JA ignores it, and it is cleared below
-      }
-  }
-  for (size_t at = tree_start; at < tree_end && at < p->max; at++)
-    if (p->code[at].code == (BPF_JMP | BPF_JA))
-      p->code[at].jf = 0;
-}
-
-static int finish(const struct program *p) {
-  return p->length <= p->max ? (int)p->length : -E2BIG;
 }
 
 int cell_filter_seal(struct sock_filter *code, size_t max, pid_t self) {
-  struct program p = {code, 0, max, (uint32_t)self};
+  struct program p;
   struct range ranges[NUMBERS];
   size_t count = ranges_of_table(ranges);
-
+  begin(&p, code, max);
   // Another architecture's numbers mean other calls; so do x32's, which come
   // as the same architecture with a bit set.
   load(&p, offsetof(struct seccomp_data, arch));
-  if_equal(&p, NATIVE_ARCH, 1, 0);
-  answer(&p, KILLED);
+  if_equal(&p, NATIVE_ARCH, NEXT, TO_KILL);
   load(&p, offsetof(struct seccomp_data, nr));
-  emit(&p, BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000);
-  answer(&p, KILLED);
-  emit(&p, BPF_JMP | BPF_JGE | BPF_K, 0, 1, NUMBERS);
-  answer(&p, UNKNOWN);
-
-  size_t tree_start = p.length;
+  if_from(&p, 0x40000000, TO_KILL, NEXT);
+  if_from(&p, NUMBERS, TO_UNKNOWN, NEXT);
   emit_tree(&p, ranges, count);
-  emit_checks(&p, tree_start);
-  return finish(&p);
+  emit_checks(&p, (uint32_t)self);
+  return end(&p);
 }
 
 // Stacked on the large one, which has seen to the architecture; of two answers
 // the kernel takes the stricter.
 int cell_filter_close(struct sock_filter *code, size_t max) {
-  struct program p = {code, 0, max, 0};
+  struct program p;
+  begin(&p, code, max);
   load(&p, offsetof(struct seccomp_data, nr));
-  if_equal(&p, __NR_recvmsg, 5, 0);
-  if_equal(&p, __NR_sendmsg, 4, 0);
-  if_equal(&p, __NR_seccomp, 3, 0);
-  if_equal(&p, __NR_prlimit64, 0, 1);
-  emit(&p, BPF_JMP | BPF_JA, 0, 0, 2);
-  answer(&p, ALLOWED);
-  answer(&p, REFUSED);
-  allow_null(&p, 2); // prlimit64's new limit
-  return finish(&p);
+  if_equal(&p, __NR_recvmsg, TO_REFUSE, NEXT);
+  if_equal(&p, __NR_sendmsg, TO_REFUSE, NEXT);
+  if_equal(&p, __NR_seccomp, TO_REFUSE, NEXT);
+  if_equal(&p, __NR_prlimit64, NEXT, TO_ALLOW);
+  allow_null(&p, 2); // its new limit
+  return end(&p);
 }
 
 int cell_filter_install(const struct sock_filter *code, int length) {
@@ -409,15 +407,14 @@ int cell_filter_install(const struct sock_filter *code, int length) {
 
 int cell_zygote_filter(struct cell_error *error) {
   struct sock_filter code[8];
-  struct program p = {code, 0, sizeof code / sizeof *code, 0};
+  struct program p;
+  begin(&p, code, sizeof code / sizeof *code);
   load(&p, offsetof(struct seccomp_data, nr));
-  if_equal(&p, __NR_io_uring_setup, 0, 1);
-  answer(&p, UNKNOWN);
-  answer(&p, ALLOWED);
+  if_equal(&p, __NR_io_uring_setup, TO_UNKNOWN, TO_ALLOW);
   // Nothing a zygote executes is to gain anything; and without it a filter
   // takes CAP_SYS_ADMIN.
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
     return cell_fail(error, errno, "zygote filter", "no_new_privs: %s", strerror(errno));
-  int result = cell_filter_install(code, finish(&p));
+  int result = cell_filter_install(code, end(&p));
   return result < 0 ? cell_fail(error, result, "zygote filter", "%s", strerror(-result)) : 0;
 }

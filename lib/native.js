@@ -1,0 +1,49 @@
+'use strict';
+// Loads the addon, and finds what lies beside it. Everything that crosses into C
+// crosses here; src/addon.c and src/addon_value.c state the other side.
+
+const fs = require('node:fs');
+const path = require('node:path');
+const { JailError } = require('./errors.js');
+
+// Literal, so that bundlers trace them.
+const ROOT = path.join(__dirname, '..');
+const PREBUILDS = path.join(__dirname, '..', 'prebuilds');
+
+/** @type {any} */
+let loaded = null;
+
+/** @returns {any} src/addon.c's exports */
+function load() {
+  if (loaded) return loaded;
+  try {
+    loaded = require('node-gyp-build')(ROOT);
+  } catch (error) {
+    throw new JailError(
+      'ERR_JAIL_CONFIG',
+      `code-jail has no native build for ${process.platform}-${process.arch}: run \`npm run build\` in ${ROOT}` +
+        (fs.existsSync(PREBUILDS) ? '' : ' (this package came without prebuilds)'),
+      { backend: 'local', cause: error },
+    );
+  }
+  return loaded;
+}
+
+/** The folder of the loaded addon, where keeper and guest libraries are. */
+function folder() {
+  const { resolve, path: find } = require('node-gyp-build');
+  return path.dirname((resolve ?? find)(ROOT));
+}
+
+/** What the local jail starts, all absolute. */
+function parts() {
+  const dir = folder();
+  return {
+    keeper: path.join(dir, 'code-jail-keeper'),
+    guestNode: path.join(dir, 'guest_node.node'),
+    guestPython: path.join(dir, 'guest_python.so'),
+    guestDir: path.join(__dirname, 'guest'),
+  };
+}
+
+module.exports = { load, parts };
