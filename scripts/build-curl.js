@@ -5,7 +5,7 @@
 //
 //   node scripts/build-curl.js            build into .cache/curl-<hash>/ if it is not there
 //   node scripts/build-curl.js --force    build again (picks up Debian's security updates)
-//   node scripts/build-curl.js --print cflags|libs|mode     for binding.gyp
+//   node scripts/build-curl.js --print include|defines|libs|mode     for binding.gyp
 //
 // Sources are the distribution's own source packages, fetched with apt-get from
 // the mirrors this machine already uses and checked by apt's signatures. No root
@@ -338,10 +338,12 @@ function print(what) {
   if (what === 'mode') return mode();
   const dir = prefix();
   if (mode() === 'static') {
-    if (what === 'cflags') return path.join(dir, 'include');
+    if (what === 'include') return path.join(dir, 'include');
+    if (what === 'defines') return 'CURL_STATICLIB CODE_JAIL_CURL_STATIC';
     return [...LIBS.map((name) => path.join(dir, 'lib', name)), '-ldl', '-lpthread'].join(' ');
   }
   if (what === 'libs') return pkgConfig('--libs');
+  if (what === 'defines') return 'CODE_JAIL_CURL_SYSTEM';
   const include = /(?:^|\s)-I(\S+)/.exec(pkgConfig('--cflags'));
   return include ? include[1] : '.';
 }

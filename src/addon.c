@@ -430,5 +430,7 @@ NAPI_MODULE_INIT() {
     napi_set_named_property(env, exports, functions[i].name, function);
   }
   napi_set_named_property(env, exports, "layers", layer_names(env));
+  napi_create_string_utf8(env, jail_http_version(), NAPI_AUTO_LENGTH, &function);
+  napi_set_named_property(env, exports, "http", function);
   return exports;
 }

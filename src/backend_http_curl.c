@@ -58,7 +58,9 @@ bool http_curl_configure(struct call *call) {
   SET(CURLOPT_NOSIGNAL, 1L);
   SET(CURLOPT_PROTOCOLS_STR, tls ? "https" : "http");
   SET(CURLOPT_FOLLOWLOCATION, 0L);
+#ifndef CODE_JAIL_CURL_STATIC // there it is not compiled in at all
   SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+#endif
   SET(CURLOPT_PROXY, proxy ? proxy : "");
   SET(CURLOPT_HTTPPROXYTUNNEL, proxy ? 1L : 0L);
   SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);

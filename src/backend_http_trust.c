@@ -111,3 +111,11 @@ CURLcode http_trust_configure(CURL *easy, struct http *http) {
   return curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &roots);
 }
 #endif
+
+const char *jail_http_version(void) {
+#ifdef CODE_JAIL_CURL_STATIC
+  return "static " LIBCURL_VERSION " " OPENSSL_VERSION_TEXT;
+#else
+  return "shared " LIBCURL_VERSION;
+#endif
+}

@@ -170,6 +170,9 @@ void jail_stats(const struct jail *jail, struct jail_stats *out);
 // isolation, missing=layer:reason, repeated). Static; NULL where there is no such place.
 const char *jail_place_text(uint32_t place, size_t *bytes);
 
+// What HTTP is made of: libcurl and its parts with their versions, and how it is linked. Static.
+const char *jail_http_version(void);
+
 // The names of enum cell_layer's bits, in order; NULL behind the last.
 const char *jail_layer_name(uint32_t layer);
 
