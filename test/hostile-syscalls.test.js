@@ -19,6 +19,8 @@ const NOT_TRIED = {
   60: 'exit',
   219: 'restart_syscall',
   231: 'exit_group',
+  335: 'uretprobe: the kernel lets it pass every filter, and sends SIGILL to who calls it by hand',
+  336: 'uprobe, likewise',
 };
 
 // Must be refused, each for a reason of its own.
@@ -203,7 +205,9 @@ def call(*args):
     return errno.errorcode.get(ctypes.get_errno(), '?') if value == -1 else 'allowed'
 r, w = os.pipe()
 other = os.getpid() + 1
-BUF = ctypes.addressof(ctypes.create_string_buffer(4096))
+buffer = ctypes.create_string_buffer(4096)
+BUF = ctypes.addressof(buffer)
+path = ctypes.create_string_buffer(b'/cell')
 cpus = ctypes.create_string_buffer(128); cpus[0] = 1
 result = {
     'fcntl F_GETFL': call(72, r, 3, 0),
@@ -251,7 +255,7 @@ result = {
     'recvmsg': call(47, r, BUF, 0),
     'getsockopt SO_PEERPIDFD': call(55, r, 1, 77, BUF, BUF),
     'seccomp': call(317, 1, 0, BUF),
-    'openat': call(257, -100, ctypes.addressof(ctypes.create_string_buffer(b'/cell')), 0, 0),
+    'openat': call(257, -100, ctypes.addressof(path), 0, 0),
 }
 `;
   const ALLOWED = [

@@ -33,7 +33,7 @@ const SOURCES = files('src', /\.[ch]$/);
 const MAY_INCLUDE = {
   'node_api.h': /^src\/(addon\w*\.[ch]|guest\/guest_node\.c)$/,
   'js_native_api.h': /^src\/(addon\w*\.[ch]|guest\/guest_node\.c)$/,
-  'uv.h': /^src\/(engine\w*\.[ch]|run\.c|backend_\w+\.c|guest\/guest_node\.c)$/,
+  'uv.h': /^src\/(engine\w*\.[ch]|run\.c|backend_\w+\.[ch]|guest\/guest_node\.c)$/,
   'curl/curl.h': /^src\/backend_http\.c$/,
   'jsmn.h': /^src\/json\.c$/,
 };

@@ -10,8 +10,10 @@
 #include "internal.h"
 
 enum {
-  SCAN_MAX = 256,         // numbers tried one by one: a listing costs more than all of them
-  SCAN_MAX_BLIND = 65536, // the same where neither close_range nor /proc is there
+  // Numbers tried one by one: a listing costs more. What lies beyond may as well
+  // be closed: under RLIMIT_NOFILE nothing can take such a number again.
+  SCAN_MAX = CELL_DESCRIPTORS_MAX,
+  SCAN_MAX_BLIND = 65536, // where neither close_range nor /proc is there
 };
 
 struct directory_entry { // as getdents64 fills it; libc has no name for it
@@ -69,7 +71,6 @@ static int blank_scanned(int null, int most, const int *keep, size_t keep_count,
   return 0;
 }
 
-// Beyond what is scanned a runtime has nothing that it would write to again.
 static bool close_from(int first) {
   return syscall(__NR_close_range, first, ~0u, 0) == 0;
 }

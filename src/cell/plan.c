@@ -41,16 +41,19 @@ static bool has_capability(int number) {
 }
 
 // Why namespaces were refused, as far as the host lets us see, and what to do.
+// NULL where the stage's own words say more.
 static const char *remedy(const struct cell_error *error) {
+  const bool denied = error->code == -EPERM || error->code == -EACCES;
   if (read_number("/proc/sys/user/max_user_namespaces", 1) == 0)
     return "user namespaces are switched off: sysctl user.max_user_namespaces";
-  if (read_number("/proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
+  if (error->code == -ENOSPC)
+    return "no further namespace is given: sysctl user.max_*_namespaces";
+  if (denied && read_number("/proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
     return "user namespaces need root: sysctl kernel.unprivileged_userns_clone=1";
-  if (read_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1 &&
-      (error->code == -EACCES || error->code == -EPERM))
+  if (denied && read_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) == 1)
     return "AppArmor: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or a profile";
-  if (read_status("\nSeccomp:", 10) == 2 && (error->code == -EPERM || error->code == -ENOSYS))
-    return "a container's seccomp profile refuses it (Docker: --security-opt seccomp=...)";
+  if ((denied || error->code == -ENOSYS) && read_status("\nSeccomp:", 10) == 2)
+    return "refused by a container's seccomp profile (Docker: --security-opt seccomp=...)";
   return NULL;
 }
 
@@ -61,6 +64,10 @@ static void explain(struct cell_plan *plan, enum cell_layer layer, const char *f
   va_start(arguments, format);
   vsnprintf(plan->reason[layer], CELL_REASON_MAX, format, arguments);
   va_end(arguments);
+}
+
+static bool can_set_uid(void) {
+  return geteuid() == 0 && has_capability(CAPABILITY_SETUID) && has_capability(CAPABILITY_SETGID);
 }
 
 // ---- one attempt ----
@@ -197,7 +204,7 @@ static uint32_t common_layers(struct cell_plan *plan) {
 
 // ---- the tiers ----
 
-enum tier { TIER_ROOT, TIER_USER, TIER_NAMESPACES, TIER_PLAIN, TIER_COUNT };
+enum tier { TIER_ROOT, TIER_USER, TIER_NAMESPACES, TIER_UID, TIER_PLAIN, TIER_COUNT };
 
 static uint32_t tier_layers(enum tier tier) {
   const uint32_t without_root = CELL_OUTER_LAYERS & ~(CELL_BIT(CELL_OWN_ROOT) | CELL_BIT(CELL_MOUNT_NAMESPACE));
@@ -208,10 +215,9 @@ static uint32_t tier_layers(enum tier tier) {
     return CELL_OUTER_LAYERS;
   case TIER_NAMESPACES:
     return without_root;
+  case TIER_UID:
+    return CELL_BIT(CELL_SEPARATE_UID);
   case TIER_PLAIN:
-    return geteuid() == 0 && has_capability(CAPABILITY_SETUID) && has_capability(CAPABILITY_SETGID)
-             ? CELL_BIT(CELL_SEPARATE_UID)
-             : 0;
   case TIER_COUNT:
     break;
   }
@@ -225,12 +231,12 @@ static void explain_missing(struct cell_plan *plan, const struct cell_error *why
     const enum cell_layer layer = (enum cell_layer)i;
     if (!(missing & CELL_BIT(i)))
       continue;
-    if (layer == CELL_SEPARATE_UID && !(geteuid() == 0 && has_capability(CAPABILITY_SETUID)))
+    if (layer == CELL_SEPARATE_UID && !can_set_uid())
       explain(plan, layer, "needs root: without it every cell has our own uid");
     else if (hint)
-      explain(plan, layer, "%s", hint);
+      explain(plan, layer, "%s: %s", why->stage, hint);
     else if (why->code)
-      explain(plan, layer, "%.24s: %.80s", why->stage, why->cause);
+      explain(plan, layer, "%s: %s", why->stage, why->cause);
   }
 }
 
@@ -245,6 +251,8 @@ int cell_plan_probe(struct cell_plan *plan, struct cell_error *error) {
   int result = -EPERM;
   plan->want = 0;
   for (int tier = root ? TIER_ROOT : TIER_USER; tier < TIER_COUNT; tier++) {
+    if (tier == TIER_UID && !can_set_uid())
+      continue;
     const uint32_t want = common | tier_layers((enum tier)tier);
     result = try_plan(plan, want, outcome);
     if (result == 0) {

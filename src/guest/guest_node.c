@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "guest.h"
+#include "touch.h"
 
 static struct { // owner: the main thread
   enum { BOOTING, SERVING, TAKEN } state;
@@ -95,10 +96,13 @@ static napi_value js_serve(napi_env env, napi_callback_info info) {
     return fail(env, "no event loop");
   guest.state = SERVING;
   pid_t zygote = getpid();
-  if (guest_serve(runtime, why) < 0)
-    guest_fail(why);
+  if (!touch_trial()) {
+    if (guest_serve(runtime, why) < 0)
+      guest_fail(why);
+    touch_apply();
+  }
   if (getpid() != zygote && uv_loop_fork(loop))
-    return fail(env, "uv_loop_fork");
+    _exit(1);
   seed_openssl();
   watch_ends(env);
 
@@ -172,6 +176,8 @@ static napi_value js_take(napi_env env, napi_callback_info info) {
     uv_loop_t *loop;
     if (guest.state != SERVING)
       return NULL;
+    if (touch.trial)
+      touch_learn();
     guest_take(&job);
     guest.state = TAKEN;
     if (napi_get_uv_event_loop(env, &loop) == napi_ok)
