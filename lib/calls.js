@@ -190,7 +190,14 @@ function onOutcome(
     },
   };
   if (call.asText) /** @type {any} */ (result).resultText = resultText ?? null;
-  else if (resultText !== undefined) result.result = JSON.parse(resultText); // checked by the engine
+  else if (resultText !== undefined) {
+    try {
+      result.result = JSON.parse(resultText); // checked by the engine
+    } catch (error) {
+      call.reject(new JailError('ERR_JAIL_PROTOCOL', 'the result is not JSON', { backend: call.backend, cause: error }));
+      return;
+    }
+  }
   call.resolve(result);
 }
 

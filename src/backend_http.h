@@ -52,7 +52,7 @@ struct call {
   struct connection *connection; // borrowed: the last request's; NULL once closed, or not known
   uint64_t acknowledged;         // what its peer had acknowledged before that request; 0: not known
   bool on_fresh;                 // that request was the connection's first
-  bool unread;                   // the connection has ended, and not a byte of the request got there
+  bool unread;                   // the connection ended before a byte of the request got there
   bool spared;                   // had a second chance at its deadline
   bool too_large;                // more headers or body than may be
   size_t header_bytes;

@@ -4,9 +4,10 @@
 // curl repeats a request by itself on every re-used connection that ends without
 // an answer, and that would run code twice that killed its instance. on_request,
 // which curl calls before it sends, therefore forbids the second sending unless
-//  - TCP itself says that not one byte of the first was acknowledged: then it was
-//    never read, and the connection had been dead before (a server closes idle
-//    connections at any moment); or
+//  - the peer had closed before the request got there, as servers do with idle
+//    connections at any moment: we saw its end (a FIN), and by that it had not
+//    acknowledged one byte of the request. A reset proves nothing: a peer may read
+//    everything, acknowledge nothing yet, and die; or
 //  - the first was sent on a new connection: there curl repeats only what HTTP/2
 //    refused as not begun (REFUSED_STREAM).
 #include "backend_http.h"
@@ -58,17 +59,30 @@ static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockad
   return fd;
 }
 
+// The connection ended in order (no error of the socket's), with nothing of the
+// last request acknowledged: the peer had closed before it came.
+static bool never_arrived(const struct call *call, curl_socket_t fd) {
+  long os_error = 0;
+  if (!call->acknowledged || curl_easy_getinfo(call->easy, CURLINFO_OS_ERRNO, &os_error) != CURLE_OK)
+    return false;
+  return os_error == 0 && call->acknowledged == acknowledged_bytes(fd);
+}
+
 static int on_close(void *arg, curl_socket_t fd) {
   struct http *http = arg;
   struct connection **link = find_connection(http, fd), *gone = *link;
   if (gone) {
-    uint64_t now = acknowledged_bytes(fd);
+    struct call *last = NULL;
+    int calls = 0;
     for (struct call *call = http->active; call; call = call->next) {
       if (call->connection != gone)
         continue;
-      call->unread = call->acknowledged && call->acknowledged == now;
       call->connection = NULL;
+      last = call;
+      calls++;
     }
+    if (calls == 1) // what others share says nothing about one of them
+      last->unread = never_arrived(last, fd);
     *link = gone->next;
     free(gone);
   }

@@ -19,6 +19,7 @@ struct watch { // a socket that curl waits for
   uv_poll_t poll;
   struct http *http; // borrowed
   curl_socket_t fd;
+  int events;
 };
 
 // ---- what arrives ----
@@ -128,7 +129,11 @@ void http_curl_drive(struct http *http) {
 
 static void on_poll(uv_poll_t *poll, int status, int events) {
   struct watch *watch = poll->data;
-  int happened = status < 0 ? CURL_CSELECT_ERR : 0;
+  int happened = 0;
+  if (status < 0) { // libuv stops at an error; curl is to read what came before it, and then the error
+    uv_poll_start(poll, watch->events, on_poll);
+    events = UV_READABLE | UV_WRITABLE;
+  }
   if (events & UV_READABLE)
     happened |= CURL_CSELECT_IN;
   if (events & UV_WRITABLE)
@@ -172,8 +177,8 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *as
   }
   if (!watch && !(watch = watch_new(http, fd)))
     return -1;
-  int events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
-  return uv_poll_start(&watch->poll, events, on_poll) ? -1 : 0;
+  watch->events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
+  return uv_poll_start(&watch->poll, watch->events, on_poll) ? -1 : 0;
 }
 
 static void on_timer(struct engine_timer *timer) {

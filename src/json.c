@@ -362,8 +362,9 @@ bool json_integer(const struct json_doc *doc, int value, int64_t *number) {
 
 void json_span(const struct json_doc *doc, int value, const char **start, size_t *size) {
   const jsmntok_t *it = token(doc, value);
-  *start = it ? doc->text + it->start : NULL;
-  *size = it ? (size_t)(it->end - it->start) : 0;
+  int quote = it && it->type == JSMN_STRING; // jsmn's strings are without theirs
+  *start = it ? doc->text + it->start - quote : NULL;
+  *size = it ? (size_t)(it->end - it->start + 2 * quote) : 0;
 }
 
 static bool is_of_type(const struct json_doc *doc, int value, jsmntype_t type) {
@@ -387,8 +388,28 @@ bool json_bool(const struct json_doc *doc, int value, bool *truth) {
   return true;
 }
 
+// Where it has escapes, what they stand for is compared.
+static bool means(const struct json_doc *doc, int value, const char *plain) {
+  struct jail_text left = {0}, right = {0};
+  bool is_same = json_text(doc, value, &left) && !text_from_utf8(&right, plain, strlen(plain)) &&
+                 left.units == right.units;
+  for (size_t i = 0; is_same && i < left.units; i++) {
+    unsigned a = left.wide ? ((const uint16_t *)left.data)[i] : ((const unsigned char *)left.data)[i];
+    unsigned b = right.wide ? ((const uint16_t *)right.data)[i] : ((const unsigned char *)right.data)[i];
+    is_same = a == b;
+  }
+  text_free(&left);
+  text_free(&right);
+  return is_same;
+}
+
 bool json_equals(const struct json_doc *doc, int value, const char *plain) {
-  return plain && json_is_string(doc, value) && same(doc, value, plain, strlen(plain));
+  if (!plain || !json_is_string(doc, value))
+    return false;
+  const jsmntok_t *it = token(doc, value);
+  if (memchr(doc->text + it->start, '\\', (size_t)(it->end - it->start)))
+    return means(doc, value, plain);
+  return same(doc, value, plain, strlen(plain));
 }
 
 // strtod would depend on the host's locale. Good to some fifteen digits.
