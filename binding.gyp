@@ -12,8 +12,9 @@
     {
       'target_name': 'code_jail',
       'sources': [
-        'src/addon.c', 'src/addon_value.c', 'src/engine.c', 'src/pool.c', 'src/run.c', 'src/backend_local.c',
-        'src/backend_local_keeper.c', 'src/backend_local_cell.c', 'src/wire.c', 'src/json.c', 'src/text.c', 'src/buf.c',
+        'src/addon.c', 'src/addon_value.c', 'src/jail.c', 'src/engine.c', 'src/engine_timer.c', 'src/pool.c',
+        'src/run.c', 'src/backend_local.c', 'src/backend_local_spawn.c', 'src/backend_local_keeper.c',
+        'src/backend_local_cell.c', 'src/backend_local_end.c', 'src/wire.c', 'src/json.c', 'src/text.c', 'src/buf.c',
         'src/error.c', 'src/remote.c', 'src/backend_http.c', 'src/backend_http_curl.c', 'src/backend_http_connection.c',
         'src/backend_http_trust.c', 'src/http_answer.c',
       ],
@@ -25,13 +26,13 @@
     },
     {
       'target_name': 'guest_node',
-      'sources': ['src/guest/guest_node.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
+      'sources': ['src/guest/guest_node.c', 'src/guest/trial.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
       'libraries': ['-ldl'],
     },
     {
       'target_name': 'guest_python',
       'target_conditions': [['1==1', { 'product_extension': 'so' }]],  # after addon.gypi's own
-      'sources': ['src/guest/guest_python.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
+      'sources': ['src/guest/guest_python.c', 'src/guest/trial.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
       'libraries': ['-ldl'],
     },
     {

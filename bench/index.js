@@ -7,7 +7,7 @@ const { execFileSync } = require('node:child_process');
 const os = require('node:os');
 const path = require('node:path');
 const { parseArgs } = require('node:util');
-const { kills, latencies, parkedMemory, throughputs } = require('./local.js');
+const { kills, latencies, parkedMemory, starts, throughputs } = require('./local.js');
 const { measurePeers } = require('./peers.js');
 const { digits, table } = require('./stats.js');
 
@@ -31,7 +31,7 @@ async function measure() {
   progress('throughput …');
   const perSecond = await throughputs(options.quick ? 200 : 4000);
   progress('kills …');
-  const kill = { small: await kills(options.quick ? 3 : 20, 16), gigabyte: await kills(options.quick ? 1 : 5, 1024) };
+  const kill = { small: await kills(options.quick ? 3 : 20, 96), gigabyte: await kills(options.quick ? 1 : 5, 1024) };
   progress('memory …');
   const pss = await parkedMemory();
   progress('JS thread …');
@@ -41,7 +41,7 @@ async function measure() {
   progress('peers …');
   const peers = options['no-peers'] ? [] : await measurePeers(options.quick ? 5 : 60);
   progress('');
-  return { machine: machine(), latency, perSecond, kill, pss, call, delay, peers };
+  return { machine: machine(), starts, latency, perSecond, kill, pss, call, delay, peers };
 }
 
 function machine() {
@@ -75,7 +75,7 @@ function figures({ latency, perSecond, kill, pss, call, delay }) {
   add('event-loop delay p99, idle', delay.idle.p99, 'ms');
   add('event-loop delay p99, 32 in flight', delay.busy.p99, 'ms', delay.idle.p99 + 1);
   add('event-loop delay p99, beside 8 hostile cells', delay.hostile.p99, 'ms', 20);
-  add('abort to process gone, 16 MiB held, p50', kill.small.p50, 'ms', 50);
+  add('abort to process gone, 96 MiB held, p50', kill.small.p50, 'ms', 50);
   add('abort to process gone, 1 GiB held, p50', kill.gigabyte.p50, 'ms', 50);
   return rows;
 }
@@ -95,6 +95,8 @@ function print(seen) {
     verdict(row),
   ]);
   console.log(table([['code-jail, local jail', 'measured', 'target', ''], ...rows]));
+  const began = Object.entries(seen.starts).map(([what, { parked, fork, cold }]) => [what, parked, fork, cold]);
+  console.log(`\n${table([['the runs above began', 'parked', 'fork', 'cold'], ...began])}`);
   if (seen.peers.length === 0) return;
   const ours = (language) => seen.latency[language].parked.p50;
   const peers = seen.peers.map((peer) => [

@@ -18,7 +18,12 @@ const STATUSES = [
   'killed',
 ];
 const STARTS = ['parked', 'fork', 'cold'];
-const SIGNALS = new Map(Object.entries(os.constants.signals).map(([name, number]) => [number, name]));
+// The first name of each number: SIGABRT, not SIGIOT.
+const SIGNALS = new Map(
+  Object.entries(os.constants.signals)
+    .reverse()
+    .map(([name, number]) => [number, name]),
+);
 
 /** Calls that are under way, by ticket. @type {Map<number, any>} */
 const calls = new Map();

@@ -231,13 +231,16 @@ function doctorText(report) {
   const lines = [
     `${colour.bold(`code-jail ${report.version}`)} on ${report.platform}, Node ${report.node}, ${report.root ? 'root' : 'not root'}`,
     `The environment selects: ${colour.bold(report.selects.backend)} (${report.selects.because})`,
+    ...(report.selects.contained
+      ? []
+      : [colour.red('This version does not contain it: runs are refused. Below: the local jail.')]),
     '',
     colour.bold('Runtimes'),
   ];
   if (report.error) lines.push(`  ${no}  ${report.error.code}: ${report.error.message}`);
   for (const one of report.runtimes) {
     const found = one.ok
-      ? `${one.runtime}, ${one.start} start, ${one.isolation}`
+      ? `${one.runtime} (${one.path}), isolation: ${one.isolation}`
       : `${one.error.code}: ${one.error.message}`;
     lines.push(`  ${one.ok ? yes : no}  ${one.language.padEnd(11)} ${found}`);
   }

@@ -3,7 +3,9 @@
 // found, which walls stand. The facts come from real cells, one run per
 // language, never from a version number.
 
+const fs = require('node:fs');
 const os = require('node:os');
+const path = require('node:path');
 const { JailError } = require('./errors.js');
 
 const LANGUAGES = [
@@ -55,6 +57,20 @@ function remedyFor(layer, reason) {
     ([name, why]) => /** @type {RegExp} */ (name).test(layer) && /** @type {RegExp} */ (why).test(reason),
   );
   return /** @type {string | null} */ (found?.[2] ?? null);
+}
+
+// The backends that this build contains.
+const CONTAINED = ['local'];
+
+/** The runtime's path, as the local jail chooses it. */
+function runtimePath(language, config) {
+  if (language === 'javascript') return config.node?.path ?? process.execPath;
+  if (config.python?.path) return config.python.path;
+  const found = (process.env.PATH ?? '')
+    .split(path.delimiter)
+    .map((dir) => path.join(dir, 'python3'))
+    .find((file) => fs.existsSync(file));
+  return found ?? null;
 }
 
 /** Which jail the environment selects, and by what. @param {NodeJS.ProcessEnv} env @param {object} config */
@@ -136,11 +152,14 @@ async function doctor(config = {}) {
   const { createJail } = require('./index.js'); // index.js requires this file
   const { version } = require('../package.json');
   const runtimes = [];
+  const selects = selection(process.env, config);
   let failure = null;
   try {
     const jail = createJail(config);
     try {
-      for (const one of LANGUAGES) runtimes.push(await examine(jail, one));
+      for (const one of LANGUAGES) {
+        runtimes.push({ ...(await examine(jail, one)), path: runtimePath(one.language, config) });
+      }
     } finally {
       await jail.close();
     }
@@ -153,7 +172,7 @@ async function doctor(config = {}) {
     platform: `${os.type()} ${os.release()} ${os.arch()}`,
     node: process.version,
     root: process.getuid?.() === 0,
-    selects: selection(process.env, config),
+    selects: { ...selects, contained: CONTAINED.includes(selects.backend) },
     runtimes,
     layers: mergeLayers(runtimes),
     error: failure,

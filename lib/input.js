@@ -11,6 +11,7 @@ const MAX_DEPTH = 512;
 const PLAIN_DEPTH = 100; // deeper ones take the slower way, which does not recurse
 
 // What JSON would turn into {} or [], or an object with numbers for keys.
+/** @type {[(value: unknown) => boolean, string, string][]} */
 const LOST = [
   [types.isMap, 'a Map', 'Object.fromEntries(map)'],
   [types.isSet, 'a Set', '[...set]'],

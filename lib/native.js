@@ -37,6 +37,7 @@ function folder() {
 
 /** What the local jail starts, all absolute. */
 function parts() {
+  load(); // or it says what is missing
   const dir = folder();
   return {
     keeper: path.join(dir, 'code-jail-keeper'),

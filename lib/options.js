@@ -112,7 +112,7 @@ function readCode(code, limits) {
     }
   }
   // UTF-8 cannot carry it, and a replaced character would be another program.
-  if (!code.isWellFormed()) {
+  if (!(/** @type {any} */ (code).isWellFormed())) {
     const at = code.search(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/);
     throw invalid(`code has half a surrogate pair at index ${at}; write it as an escape in the program's text`);
   }
@@ -335,6 +335,7 @@ function readLimits(config, totalMemoryMb) {
   const all = { ...caps, totalMemoryMb };
   for (const name of NUMBER_NAMES) defaults[name] = Math.min(NUMBERS[name].default, caps[name]);
   defaults.memoryMb = Math.min(defaults.memoryMb, totalMemoryMb);
+  /** @type {Limits} */
   const limits = { defaults, caps: all, lowered, minIsolation: -1, tenant: null, asText: false, env: '' };
   asConfig('defaults', () => {
     for (const name of NUMBER_NAMES)
@@ -373,7 +374,6 @@ function readRuntime(name, value, known) {
 
 /** @param {string} name @param {unknown} value @param {'string' | 'boolean' | 'object'} type */
 function checkType(name, value, type) {
-  // biome-ignore lint/suspicious/useValidTypeof: one of the three above
   if (value !== undefined && (value === null || typeof value !== type))
     throw misconfigured(`${name} must be a ${type}, not ${name === 'token' ? `a ${typeof value}` : show(value)}`);
 }
@@ -414,4 +414,4 @@ function readConfig(config) {
 
 /** @typedef {ReturnType<typeof readConfig>} Config */
 
-module.exports = { readRequest, readConfig, NUMBERS, CONFIG_NUMBERS, SIZES, LANGUAGES, ISOLATIONS };
+module.exports = { Request, readRequest, readConfig, NUMBERS, CONFIG_NUMBERS, SIZES, LANGUAGES, ISOLATIONS };

@@ -259,7 +259,7 @@ enum {
   ARG_ISOLATION,
   ARG_ID,
   ARG_HEADERS,
-  ARG_COUNT,
+  ARG_COUNT
 };
 
 static bool read_request(napi_env env, napi_value *args, struct jail_request *request, uint32_t *ticket) {
@@ -405,17 +405,6 @@ static napi_value js_place(napi_env env, napi_callback_info info) {
 
 // ---- the module ----
 
-static napi_value layer_names(napi_env env) {
-  napi_value list = NULL, name;
-  const char *text;
-  napi_create_array(env, &list);
-  for (uint32_t i = 0; (text = jail_layer_name(i)); i++) {
-    napi_create_string_utf8(env, text, NAPI_AUTO_LENGTH, &name);
-    napi_set_element(env, list, i, name);
-  }
-  return list;
-}
-
 NAPI_MODULE_INIT() {
   static const struct {
     const char *name;
@@ -429,7 +418,7 @@ NAPI_MODULE_INIT() {
     napi_create_function(env, functions[i].name, NAPI_AUTO_LENGTH, functions[i].call, NULL, &function);
     napi_set_named_property(env, exports, functions[i].name, function);
   }
-  napi_set_named_property(env, exports, "layers", layer_names(env));
+  napi_set_named_property(env, exports, "layers", value_layer_names(env));
   napi_create_string_utf8(env, jail_http_version(), NAPI_AUTO_LENGTH, &function);
   napi_set_named_property(env, exports, "http", function);
   return exports;

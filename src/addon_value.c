@@ -90,6 +90,17 @@ napi_value value_error(napi_env env, const struct jail_error *error) {
   return value;
 }
 
+napi_value value_layer_names(napi_env env) {
+  napi_value list = NULL, name;
+  const char *text;
+  napi_create_array(env, &list);
+  for (uint32_t i = 0; (text = jail_layer_name(i)); i++) {
+    napi_create_string_utf8(env, text, NAPI_AUTO_LENGTH, &name);
+    napi_set_element(env, list, i, name);
+  }
+  return list;
+}
+
 void value_outcome(napi_env env, const struct jail_outcome *outcome, napi_value args[VALUE_OUTCOME_ARGS]) {
   napi_value undefined = value_undefined(env);
   int at = 0;

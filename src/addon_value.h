@@ -23,6 +23,7 @@ napi_value value_undefined(napi_env env);
 napi_value value_number(napi_env env, double number);
 napi_value value_text(napi_env env, const struct jail_text *text);    // undefined where there is none
 napi_value value_error(napi_env env, const struct jail_error *error); // { code, message, retryable, retryAfterMs }
+napi_value value_layer_names(napi_env env);                           // an array, in the order of their bits
 
 enum { VALUE_OUTCOME_ARGS = 28 };
 // The arguments of the JS callback, in the order that lib/native.js states.

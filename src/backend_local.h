@@ -1,8 +1,10 @@
-// backend_local.h: the local jail's three parts, for each other only. Engine thread.
+// backend_local.h: the local jail's parts, for each other only. Engine thread.
 //
 //   backend_local.c         which zygotes there are, who waits for a cell, back-off
 //   backend_local_keeper.c  one keeper process: its birth, its socket, its end
-//   backend_local_cell.c    one cell: its pipes, its job, its frame, its output
+//   backend_local_cell.c    one cell: its pipes, and its job
+//   backend_local_end.c     what comes out of it: output, frame, usage, verdict
+//   backend_local_spawn.c   a keeper's birth and its death
 #ifndef CODE_JAIL_BACKEND_LOCAL_H
 #define CODE_JAIL_BACKEND_LOCAL_H
 
@@ -78,8 +80,18 @@ int cell_park(struct cell *cell, const struct report *report, int job_fd, int pi
 int cell_take(struct cell *cell, struct jail_run *run);
 // The run is being cancelled by its owner: kill, and forget it.
 void cell_abandon(struct cell *cell);
-// Kills it, whatever it does; its run must have settled.
-void cell_end(struct cell *cell);
+// Kills it, whatever it does; its run must have settled. GONE is to come within
+// patience_us, or its keeper counts as stuck.
+void cell_end_within(struct cell *cell, uint64_t patience_us);
+void cell_end(struct cell *cell);            // the usual patience
+void cell_free(struct cell *cell);           // takes it
+bool cell_left_job(const struct cell *cell); // it ended without having read all of it: it ran nothing
+void cell_kill(const struct cell *cell);     // directly, where there are pidfds
+void cell_close_stream(struct stream *stream);
+void cell_on_no_gone(struct engine_timer *timer);
+void cell_on_guard(struct engine_timer *timer);
+void cell_on_output(uv_poll_t *poll, int status, int events);
+void cell_on_result(uv_poll_t *poll, int status, int events);
 // Its process has ended: settles the run by what is known, and takes the cell.
 void cell_on_gone(struct cell *cell, const struct report *report);
 void cell_pump(struct stream *stream); // one read, in the turn's pumping phase
@@ -119,6 +131,8 @@ struct keeper {
 
 // Starts a keeper process for the place and sends BOOT. NULL and *error filled on failure.
 struct keeper *keeper_start(struct place *place, struct jail_error *error);
+void keeper_on_socket(uv_poll_t *poll, int status, int events);
+void keeper_take_reports(struct keeper *keeper); // what its socket holds
 void keeper_order(struct keeper *keeper, uint32_t type, uint32_t cell, uint64_t deadline_us, uint64_t memory_bytes);
 // Its socket is closed, its cells are lost, and it will be reaped; by force if need be.
 void keeper_end(struct keeper *keeper, bool by_force);

@@ -25,6 +25,28 @@ bool engine_timer_armed(const struct engine_timer *timer);
 // throttled instance), and whoever was to answer in time may have been as well.
 bool engine_timer_late(const struct engine_timer *timer);
 
+void engine_timer_open(void); // on a loop that has just begun
+void engine_timer_close(void);
+
+// ---- users: any thread ----
+
+struct intake;
+bool engine_enter(void);               // one more user; starts the thread. false if there can be none
+void engine_leave(void);               // one less; the last one ends the thread and joins it
+void engine_post(struct intake *item); // takes the item
+// Until the engine thread has detached the user.
+void engine_await_detached(const struct jail_user *user);
+// A counted reference to the pool of that key, or to `made` (taken), which is new.
+struct pool *engine_share_pool(struct pool *made, const char *key);
+
+struct jail_user {
+  void (*on_done)(void *arg);
+  void *arg;
+  struct jail_outcome *done, **done_end; // under the engine's lock
+  bool detached;                         // likewise
+  struct jail *jails;                    // user's thread
+};
+
 // ---- the rest ----
 
 struct uv_loop_s *engine_loop(void);

@@ -249,6 +249,27 @@ enum json_fault json_check(const char *text, size_t size, uint32_t max_nodes) {
 
 // ---- the index ----
 
+// Of a text that holds a value.
+static const char *trim(const char *text) {
+  return text + strspn(text, " \n\r\t");
+}
+
+// jsmn's strict mode knows none that stands alone.
+static enum json_fault index_scalar(struct json_doc *doc, const char *text, size_t size) {
+  jsmntok_t *token = calloc(1, sizeof *token);
+  if (!token)
+    return JSON_TOO_MANY;
+  const char *start = trim(text), *end = text + size;
+  while (strchr(" \n\r\t", end[-1]))
+    end--;
+  bool string = *start == '"';
+  *token =
+    (jsmntok_t){string ? JSMN_STRING : JSMN_PRIMITIVE, (int)(start - text) + string, (int)(end - text) - string, 0, -1};
+  doc->tokens = token;
+  doc->count = 1;
+  return JSON_FINE;
+}
+
 enum json_fault json_parse(struct json_doc *doc, const char *text, size_t size, uint32_t max_nodes) {
   jsmn_parser parser;
   *doc = (struct json_doc){.text = text};
@@ -257,6 +278,8 @@ enum json_fault json_parse(struct json_doc *doc, const char *text, size_t size, 
   enum json_fault fault = check(text, size, max_nodes, JSON_DEPTH_MAX + JSON_ENVELOPE_DEPTH);
   if (fault)
     return fault;
+  if (*trim(text) != '{' && *trim(text) != '[')
+    return index_scalar(doc, text, size);
   jsmn_init(&parser);
   int count = jsmn_parse(&parser, text, size, NULL, 0);
   jsmntok_t *tokens = count > 0 ? calloc((size_t)count, sizeof *tokens) : NULL;

@@ -25,6 +25,7 @@ struct jail_run {
   size_t payload_bytes;
   uint64_t entered_us, admitted_us, sent_us, finished_us; // 0: not yet
   struct engine_timer timer;                              // how long it may queue
+  uint32_t attempts;                                      // cells that died without having read its job
   void *backend_data;                                     // the backend's own
 };
 

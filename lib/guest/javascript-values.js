@@ -69,6 +69,7 @@ let nodes = 0;
 let nodesMax = 0;
 let size = 0; // never more than the bytes that the text will have
 let sizeMax = 0;
+let mayLook = false; // no toJSON has been given to all objects
 
 /** @param {string[]} trail @returns {string} `$.items[3].body` */
 function pathOf(trail) {
@@ -206,8 +207,22 @@ function write(value, trail, above) {
     case 'function':
       throw unfit('is a function, which JSON cannot carry', 'Call it, and return what it gives.', trail);
     default:
-      return value === null ? 'null' : guarded(writeObject, value, { trail, above }, trail);
+      if (value === null) return 'null';
+      return writePlain(value, trail.length) ?? guarded(writeObject, value, { trail, above }, trail);
   }
+}
+
+// Most of a value that is not plain as a whole is plain in its parts. Asked near
+// the root only, so that no part is looked at often.
+function writePlain(value, depth) {
+  if (!mayLook || depth < 1 || depth > 2) return undefined;
+  const before = { nodes, size };
+  try {
+    if (isPlain(value, depth + 1)) return stringify(value);
+  } catch {}
+  nodes = before.nodes;
+  size = before.size;
+  return undefined;
 }
 
 function writeNumber(value) {
@@ -392,7 +407,8 @@ function serialize(value, maxBytes, maxNodes) {
   let text;
   let plain = false;
   try {
-    plain = !('toJSON' in ObjectPrototype) && !('toJSON' in ArrayPrototype) && isPlain(value, 1);
+    mayLook = !('toJSON' in ObjectPrototype) && !('toJSON' in ArrayPrototype);
+    plain = mayLook && isPlain(value, 1);
     if (plain) text = stringify(value);
   } catch {
     plain = false; // a getter or a proxy threw: the second walk tells where

@@ -46,8 +46,12 @@ const OUT_OF_MEMORY = charCodeAt('M', 0);
 const IS_MODULE =
   /^(?:Cannot use import statement outside a module|Unexpected token 'export'|Cannot use 'import\.meta' outside a module)$/;
 
-const PREFIX = '(async function () {\n';
-const TRAILER = '\n;if (typeof main === "function") return main(arguments[0]);\n})';
+// The third argument is main's: nothing the text does to `input` changes it.
+// Parameters, so that `var input = input || {}` does what it says; bare where the text has its own by const or let.
+const PREFIX = '(async function (input, require) {\n';
+const BARE_PREFIX = '(async function () {\n';
+const HAS_ITS_OWN = /^Identifier '(?:input|require)' has already been declared$/;
+const TRAILER = '\n;if (typeof main === "function") return main(arguments[2]);\n})';
 const SCRIPT = { filename: 'code.js', lineOffset: -1, importModuleDynamically: importDynamically };
 const MODULE = {
   identifier: 'code.mjs',
@@ -82,7 +86,7 @@ function run(job) {
   if (start === null) return; // it has been told
   globalThis.input = input;
   try {
-    then(start(input), finishSoon, fail);
+    then(start(input, globalThis.require, input), finishSoon, fail);
   } catch (error) {
     fail(error); // a guest's species or then
   }
@@ -106,13 +110,22 @@ function setEnvironment(text) {
   }
 }
 
+function scriptOf(text) {
+  try {
+    return new Script(PREFIX + text + TRAILER, SCRIPT);
+  } catch (error) {
+    if (exec(HAS_ITS_OWN, `${error.message}`) === null) throw error;
+    return new Script(BARE_PREFIX + text + TRAILER, SCRIPT);
+  }
+}
+
 /**
  * @param {string} text
- * @returns {((input: unknown) => Promise<unknown>) | null} null: not compiled, and reported
+ * @returns {((input: unknown, require?: unknown, mains?: unknown) => Promise<unknown>) | null} null: not compiled, and reported
  */
 function compile(text) {
   try {
-    const script = new Script(PREFIX + text + TRAILER, SCRIPT);
+    const script = scriptOf(text);
     // What closes the function around it must hold a brace. Where there is one, this is the proof that it does not.
     if (indexOf(text, '}', 0) < 0 || isBody(text)) return script.runInThisContext();
   } catch (error) {
@@ -332,42 +345,33 @@ function withOwnRandom() {
   };
 }
 
-// Globals that Node makes when they are first looked at.
+// Globals that Node makes when they are first looked at. Not those that need a
+// network (fetch and its kin): they are large, and of no use here.
 function touchGlobals() {
   const lazy = [
     'AbortController',
     'Blob',
-    'BroadcastChannel',
-    'CompressionStream',
     'crypto',
     'CustomEvent',
     'Event',
-    'EventSource',
-    'fetch',
-    'FormData',
-    'Headers',
     'MessageChannel',
-    'navigator',
     'performance',
-    'ReadableStream',
-    'Request',
-    'Response',
     'structuredClone',
     'TextDecoder',
     'TextEncoder',
     'URL',
     'WebAssembly',
-    'WebSocket',
   ];
   for (const name of lazy) void globalThis[name];
 }
 
+// Garbage would be copied page by page into every cell. queryObjects collects
+// and, unlike gc(), also sweeps to the end; Node has it from 20.13 on.
 function collectGarbage() {
+  if (v8.queryObjects) return v8.queryObjects(class {}, { format: 'count' });
   v8.setFlagsFromString('--expose-gc');
-  const collect = vm.runInNewContext('gc');
+  vm.runInNewContext('gc')();
   v8.setFlagsFromString('--no-expose-gc');
-  collect();
-  collect();
 }
 
 const KEPT = { __proto__: null, HOME: 1, LANG: 1, LC_ALL: 1, PATH: 1, TMPDIR: 1, TZ: 1, USER: 1, LOGNAME: 1 };
@@ -380,14 +384,20 @@ function hideBoot() {
   process.mainModule = undefined;
 }
 
-function becomeCell([pid, seed]) {
+let pid = process.pid;
+
+// What every cell has alike, done once for all of them.
+function prepareCell() {
   Error.stackTraceLimit = 30; // the user's frame may lie below many of Node's
-  v8.setFlagsFromString(`--random-seed=${seed}`);
-  defineProperty(process, 'pid', { value: pid, writable: false, enumerable: true, configurable: true });
-  process.chdir('.'); // forgets the zygote's directory, which Node keeps
-  process.env.HOME ??= process.cwd();
-  process.env.TMPDIR ??= '/tmp';
-  process.argv[1] = `${process.cwd()}/code.js`;
+  defineProperty(process, 'pid', { get: () => pid, enumerable: true, configurable: true });
+  process.argv[1] = 'code.js';
+  process.chdir('.'); // forgets the zygote's directory, which Node keeps; nobody may ask for it before the fork
+}
+
+function becomeCell(cell) {
+  pid = cell[0];
+  v8.setFlagsFromString(`--random-seed=${cell[1]}`);
+  if (preloads.length > 0) drainRandom();
 }
 
 const REHEARSALS = [
@@ -420,7 +430,6 @@ function rehearse(order, done) {
 
 async function boot() {
   const giveRandomBack = withOwnRandom();
-  const drawn = preloads.length > 0;
   await preload(preloads);
   touchGlobals();
   makeSynchronous(process.stdout, 1);
@@ -428,14 +437,22 @@ async function boot() {
   hideBoot();
   pinEnds();
   globalThis.require = makeRequire();
-  setImmediate(rehearse, [0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1, 4, 0, 1, 2, 0, 1, 4, 0, 1], () =>
+  setImmediate(rehearse, [0, 1, 2, 3, 4, 5, 6, 7, 8], () =>
     setImmediate(() => {
       giveRandomBack();
       collectGarbage();
       booted = true;
-      becomeCell(native.serve(`node ${process.versions.node}`));
-      if (drawn) drainRandom();
-      rehearse([0, 0], () => run(native.take()));
+      // Once more behind the collection: what is compiled and allocated now is there in every cell.
+      rehearse([1, 4, 0, 0], () =>
+        setImmediate(() => {
+          prepareCell();
+          const cell = native.serve(`node ${process.versions.node}`);
+          becomeCell(cell);
+          // The trial cell shows what a run touches; the others have it, and go straight to work.
+          if (cell[2]) return rehearse([0, 0], () => native.take());
+          run(native.take());
+        }),
+      );
     }),
   );
 }

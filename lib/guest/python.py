@@ -15,6 +15,7 @@ import importlib.util
 import io
 import json
 import linecache
+import mmap
 import os
 import random
 import selectors
@@ -124,10 +125,10 @@ class Run:
             raise SyntaxError(str(error), (FILE, line, at - self.text.rfind('\n', 0, at), self.lines[line - 1])) from None
 
     def fail(self, error):
-        global ballast
         kind = b'E'
         if isinstance(error, MemoryError):
-            kind, ballast = b'M', None
+            kind = b'M'
+            ballast.close()
         try:
             hook = sys.excepthook
             if hook is not sys.__excepthook__:
@@ -211,7 +212,8 @@ def end_of_code():
 
 # ---- boot ----
 
-ballast = None  # room to tell of a MemoryError in
+# Room to tell of a MemoryError in: mapped, and not touched until it is given back.
+ballast = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def open_streams():
@@ -224,7 +226,13 @@ def open_streams():
         setattr(sys, '__%s__' % name, stream)
 
 
+# Numeric libraries start threads when they are imported, which a fork would lose.
+SINGLE = ('BLIS', 'GOTO', 'MKL', 'NUMEXPR', 'OMP', 'OPENBLAS', 'VECLIB')
+
+
 def preload(site_dirs, names):
+    for library in SINGLE:
+        os.environ[library + '_NUM_THREADS'] = '1'
     site.setquit()
     site.setcopyright()
     site.sethelper()
@@ -272,13 +280,11 @@ def reseed(draw):
 
 
 def become_cell(draw):
-    global ballast
     reseed(draw)
     folder = os.getcwd()
     sys.path.insert(0, folder)
     os.environ.setdefault('HOME', folder)
     os.environ.setdefault('TMPDIR', '/tmp')
-    ballast = bytearray(1 << 20)
 
 
 def set_environment(text):
@@ -343,7 +349,7 @@ def boot():
         library.cj_fail(why.value)
     # From here on: a cell.
     become_cell(draw)
-    rehearse([0, 0])
+    rehearse([0])
     job = Job()
     library.cj_take(ctypes.byref(job))
     if job.env_bytes:

@@ -53,44 +53,44 @@ def path_of(trail):
 
 # ---- looking ----
 
-def is_plain(value, max_bytes, max_nodes):
-    """Whether the C encoder gives what the contract says. False is no verdict."""
-    level, nodes, size = (value,), 1, 0
-    for _ in range(DEPTH_MAX + 1):  # each turn: all containers of one depth
+def measure_plain(value, max_bytes, max_nodes, depth):
+    """(values, bytes) where the C encoder gives what the contract says. None is no verdict."""
+    level, nodes, size = (value,), 0, 0
+    for _ in range(depth):  # each turn: all containers of one depth
         below = []
         for holder in level:
             kind = type(holder)
             if kind is dict:
                 for key in holder:
                     if type(key) is not str:
-                        return False
+                        return None
                     size += len(key) + 3
                 items = holder.values()
             elif kind is list or kind is tuple:
                 items = holder
             else:
-                return False
+                return None
             nodes += len(holder)
             if nodes > max_nodes:
-                return False
+                return None
             for item in items:
                 kind = type(item)
                 if kind is str:
                     size += len(item) + 2
                 elif kind is int:
                     if not -SAFE <= item <= SAFE:
-                        return False
+                        return None
                 elif kind is float:
                     if item - item != 0.0:
-                        return False
+                        return None
                 elif item is not None and kind is not bool:
                     below.append(item)
             if size > max_bytes:
-                return False
+                return None
         if not below:
-            return True
+            return nodes, size
         level = below
-    return False
+    return None
 
 
 # ---- converting ----
@@ -130,6 +130,14 @@ class Converter:
             return self.integer(value)
         if kind is float:
             return value if math.isfinite(value) else None
+        # Most of a value that is not plain as a whole is plain in its parts. Asked
+        # near the root only, so that no part is looked at often.
+        if 1 <= len(self.trail) <= 2 and (kind is dict or kind is list):
+            found = measure_plain(value, self.max_bytes, self.max_nodes - self.nodes, DEPTH_MAX - len(self.trail))
+            if found is not None:
+                self.count(found[0])
+                self.account(found[1])
+                return value
         try:
             return self.other(value, kind)
         except (Refusal, MemoryError):
@@ -331,7 +339,8 @@ def serialize(value, max_bytes, max_nodes):
     if getattr(sys, 'set_int_max_str_digits', None):
         sys.set_int_max_str_digits(0)
     sys.setrecursionlimit(10000)
-    if not is_plain((value,), max_bytes, max_nodes + 1):
+    # One level and one value more: it is looked at within a tuple.
+    if measure_plain((value,), max_bytes, max_nodes, DEPTH_MAX + 1) is None:
         value = Converter(max_bytes, max_nodes).convert(value)
     text = encode(value)
     if len(text) > max_bytes:

@@ -89,12 +89,13 @@ struct cell_root {
 // uid_count as cells see them, has_proc. Must be called from a single-threaded
 // process (the keeper's main thread, before its watch thread starts).
 // Where plan->want names no namespace at all, init is a plain forked child.
+// init_main finds the plan as it stands then; the caller has it on return.
 int cell_outer_spawn(struct cell_plan *plan, const struct cell_root *root, int (*init_main)(void *), void *arg,
                      pid_t *init_pid, struct cell_error *error);
 
 // What this host lets us build, by trying it end to end in children that then
-// end: sets plan->want and plan->reason. allow_weak only decides in
-// cell_plan_acceptable. Slow (some ms): once per keeper.
+// end: sets plan->want, plan->reason and has_proc. Whether it is enough only
+// cell_plan_acceptable says. Slow (some ms): once per keeper.
 int cell_plan_probe(struct cell_plan *plan, struct cell_error *error);
 
 // 0 if plan's walls give file-system, network and signal isolation; else
@@ -104,7 +105,8 @@ int cell_plan_acceptable(const struct cell_plan *plan, struct cell_error *error)
 // ---- in the zygote ----
 
 // The filter a zygote boots under: io_uring_setup answers ENOSYS (its rings
-// would be memory shared by all cells), and nothing else is changed.
+// would be memory shared by all cells), and nothing else is refused. Sets
+// no_new_privs. For cold starts as well: rings made at boot would be refused later.
 int cell_zygote_filter(struct cell_error *error);
 
 // Forks with a new pid namespace for the child, where plan wants one, through
@@ -114,7 +116,8 @@ pid_t cell_fork(const struct cell_plan *plan, struct cell_error *error);
 // ---- in a cell, in this order ----
 
 // Every descriptor above 2 that is not in keep becomes /dev/null (same number:
-// libuv still writes to the numbers it knew). keep: small numbers.
+// libuv still writes to the numbers it knew). keep: numbers below 64; what lies
+// beyond is closed, and RLIMIT_NOFILE keeps its number from being used again.
 int cell_descriptors(const int *keep, size_t keep_count, struct cell_error *error);
 
 // Walls up to and including Landlock: mounts, limits, uid, user namespace,
@@ -132,7 +135,7 @@ int cell_verify(const struct cell_plan *plan, uint32_t *layers, struct cell_erro
 
 // Once the job has arrived and before its text is compiled: RLIMIT_DATA to what
 // is in use now + memory_bytes, RLIMIT_CPU, then the small filter that takes
-// recvmsg, sendmsg, prlimit64 (setting) and seccomp away.
+// recvmsg, sendmsg, prlimit64 (setting) and seccomp away. Once.
 int cell_close(const struct cell_plan *plan, uint64_t memory_bytes, uint32_t timeout_ms, struct cell_error *error);
 
 // Fills error and returns code, which it makes negative: for every stage.

@@ -247,7 +247,7 @@ static int enter_user_namespace(const struct outer *outer, struct cell_error *er
   if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
     return cell_fail(error, errno, "user namespace", "unshare: %s", strerror(errno));
   int result = cell_write_file(AT_FDCWD, "/proc/self/setgroups", "deny");
-  if (result == 0)
+  if (result == 0 || result == -ENOENT) // gVisor has no such file, and asks for none
     result = write_map("/proc/self", "uid_map", 0, outer->uid, 1);
   if (result == 0)
     result = write_map("/proc/self", "gid_map", 0, outer->gid, 1);
@@ -281,7 +281,7 @@ static int build(const struct outer *outer, struct cell_error *error) {
   int result = 0;
   if (!outer->by_root)
     result = enter_user_namespace(outer, error);
-  else if (unshare(CLONE_NEWNS) < 0)
+  else if (cell_wants(outer->plan, CELL_MOUNT_NAMESPACE) && unshare(CLONE_NEWNS) < 0)
     result = cell_fail(error, errno, "mount namespace", "unshare: %s", strerror(errno));
   if (result == 0 && cell_wants(outer->plan, CELL_OWN_ROOT))
     result = cell_root_enter(outer->root, outer->by_root, error);

@@ -204,24 +204,25 @@ static uint32_t common_layers(struct cell_plan *plan) {
 
 // ---- the tiers ----
 
-enum tier { TIER_ROOT, TIER_USER, TIER_NAMESPACES, TIER_UID, TIER_PLAIN, TIER_COUNT };
+// From the strongest on. Without a root of its own a cell sees the host's files
+// and /proc as far as Landlock and its uid let it: there a uid of its own is
+// worth more than namespaces.
+static const struct {
+  bool root, namespaces, uid;
+} tiers[] = {
+  {true, true, true}, {true, true, false}, {false, true, true}, {false, false, true}, {false, true, false}, {0},
+};
+enum { TIER_COUNT = sizeof tiers / sizeof *tiers };
 
-static uint32_t tier_layers(enum tier tier) {
-  const uint32_t without_root = CELL_OUTER_LAYERS & ~(CELL_BIT(CELL_OWN_ROOT) | CELL_BIT(CELL_MOUNT_NAMESPACE));
-  switch (tier) {
-  case TIER_ROOT:
-    return CELL_OUTER_LAYERS | CELL_BIT(CELL_SEPARATE_UID);
-  case TIER_USER:
-    return CELL_OUTER_LAYERS;
-  case TIER_NAMESPACES:
-    return without_root;
-  case TIER_UID:
-    return CELL_BIT(CELL_SEPARATE_UID);
-  case TIER_PLAIN:
-  case TIER_COUNT:
-    break;
-  }
-  return 0;
+static uint32_t tier_layers(int tier) {
+  const uint32_t root = CELL_BIT(CELL_OWN_ROOT) | CELL_BIT(CELL_MOUNT_NAMESPACE);
+  return (tiers[tier].root ? root : 0) | (tiers[tier].namespaces ? CELL_OUTER_LAYERS & ~root : 0) |
+         (tiers[tier].uid ? CELL_BIT(CELL_SEPARATE_UID) : 0);
+}
+
+// Not worth trying: what root alone can do.
+static bool tier_needs_more(int tier) {
+  return tiers[tier].uid && (!can_set_uid() || (tiers[tier].namespaces && !has_capability(CAPABILITY_SYS_ADMIN)));
 }
 
 static void explain_missing(struct cell_plan *plan, const struct cell_error *why) {
@@ -247,13 +248,12 @@ int cell_plan_probe(struct cell_plan *plan, struct cell_error *error) {
     return cell_fail(error, errno, "probe", "no memory");
   memset(plan->reason, 0, sizeof plan->reason);
   const uint32_t common = common_layers(plan);
-  const bool root = geteuid() == 0 && has_capability(CAPABILITY_SYS_ADMIN);
   int result = -EPERM;
   plan->want = 0;
-  for (int tier = root ? TIER_ROOT : TIER_USER; tier < TIER_COUNT; tier++) {
-    if (tier == TIER_UID && !can_set_uid())
+  for (int tier = 0; tier < TIER_COUNT; tier++) {
+    if (tier_needs_more(tier))
       continue;
-    const uint32_t want = common | tier_layers((enum tier)tier);
+    const uint32_t want = common | tier_layers(tier);
     result = try_plan(plan, want, outcome);
     if (result == 0) {
       plan->want = want;

@@ -275,8 +275,8 @@ static void check_seccomp(struct program *p) {
 
 static void emit_checks(struct program *p, uint32_t self) {
   static const uint32_t zero = 0, unix_family = AF_UNIX;
-  for (uint16_t rule = ARG_FIRST; rule < RULE_COUNT; rule++) {
-    place(p, TO_CHECK + rule);
+  for (int rule = ARG_FIRST; rule < RULE_COUNT; rule++) {
+    place(p, (uint16_t)(TO_CHECK + rule));
     switch ((enum cell_rule)rule) {
     case ARG_CLONE:
       check_clone(p);

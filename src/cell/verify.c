@@ -105,13 +105,13 @@ static bool seccomp_holds(void) {
   return socket_refused && flock_refused && shared_refused && private_given;
 }
 
-// With an own user namespace the id has a name inside; that it is the owner of
-// a tmpfs made for the cell's outer id says that this is who we are. Without
-// one it is that id itself.
+// In its own user namespace the id has another name; that it owns a tmpfs which
+// was made for the cell's outer id says that this is who we are. Elsewhere it
+// is that id itself.
 static bool uid_is_separate(const struct cell_plan *plan) {
   struct stat cell;
-  if (stands(plan, CELL_SEPARATE_UID))
-    return stat("/cell", &cell) == 0 && cell.st_uid == getuid() && getuid() != 0;
+  if (cell_has_own_user_namespace(plan))
+    return stands(plan, CELL_SEPARATE_UID) && stat("/cell", &cell) == 0 && cell.st_uid == getuid() && getuid() != 0;
   return getuid() >= plan->uid_base && getuid() - plan->uid_base < plan->uid_count && getuid() == geteuid() &&
          getgid() == getuid();
 }

@@ -96,7 +96,7 @@ static void trace(const struct place *place, const char *loader, const char *pro
     end = line + strcspn(line, "\n");
     if (*end)
       *end++ = 0;
-    char name[PATH_MAX], path[PATH_MAX];
+    char name[PATH_MAX] = "", path[PATH_MAX] = "";
     if (sscanf(line, " %4095s => %4095s (", name, path) == 2 && path[0] == '/')
       library(place, name, path);
   }
@@ -216,7 +216,7 @@ static int real_program(const struct boot *boot, char *const question[], char *c
 }
 
 static int resolve_node(const struct place *place, const struct boot *boot, struct cell_error *error) {
-  char real[PATH_MAX], loader[PATH_MAX], *script, *lib;
+  char real[PATH_MAX], loader[PATH_MAX], *script = NULL, *lib = NULL;
   char *envp[] = {"PATH=/usr/local/bin:/usr/bin:/bin", NULL};
   char *where[] = {(char *)boot->runtime, "-p", "process.execPath", NULL};
   int result = real_program(boot, where, envp, real, loader, error);
@@ -290,7 +290,7 @@ static void python_sites(const struct place *place, struct extensions *all, cons
 }
 
 static int resolve_python(const struct place *place, const struct boot *boot, struct cell_error *error) {
-  char real[PATH_MAX], loader[PATH_MAX], *script, *lib, *line[4], *rest;
+  char real[PATH_MAX], loader[PATH_MAX], *script = NULL, *lib = NULL, *line[4] = {NULL}, *rest;
   char *envp[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", NULL};
   char *question[] = {(char *)boot->runtime, "-I", "-c", (char *)ask_python, NULL};
   char *answer = ask(question, envp);
@@ -317,7 +317,7 @@ static int resolve_python(const struct place *place, const struct boot *boot, st
     all = (struct extensions){.place = place, .loader = loader, .program = line[0]};
     char *at = text("/rt/lib/python%s", line[1]);
     snprintf(place->closure->runtime, sizeof place->closure->runtime, "python %s", line[2]);
-    trace(place, loader, line[0], "");
+    trace(place, loader, line[0], "libgcc_s.so.1"); // glibc opens it by name when a thread ends
     char *inside = program(place, boot, line[0], loader, &script, &lib);
     const char *const flags[] = {inside, "-I", "-S", "-B", "-X", "utf8", script, lib};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)

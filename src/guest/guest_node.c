@@ -13,7 +13,7 @@
 #include <uv.h>
 
 #include "guest.h"
-#include "touch.h"
+#include "trial.h"
 
 static struct { // owner: the main thread
   enum { BOOTING, SERVING, TAKEN } state;
@@ -96,10 +96,10 @@ static napi_value js_serve(napi_env env, napi_callback_info info) {
     return fail(env, "no event loop");
   guest.state = SERVING;
   pid_t zygote = getpid();
-  if (!touch_trial()) {
+  if (!trial_begin()) {
     if (guest_serve(runtime, why) < 0)
       guest_fail(why);
-    touch_apply();
+    trial_apply();
   }
   if (getpid() != zygote && uv_loop_fork(loop))
     _exit(1);
@@ -110,7 +110,9 @@ static napi_value js_serve(napi_env env, napi_callback_info info) {
   uint32_t seed;
   guest_random(bytes);
   memcpy(&seed, bytes, sizeof seed);
-  napi_create_array_with_length(env, 2, &result);
+  napi_create_array_with_length(env, 3, &result);
+  napi_get_boolean(env, trial_running(), &item);
+  napi_set_element(env, result, 2, item);
   napi_create_int32(env, getpid(), &item);
   napi_set_element(env, result, 0, item);
   napi_create_uint32(env, (seed & 0x7fffffff) | 1, &item);
@@ -176,8 +178,8 @@ static napi_value js_take(napi_env env, napi_callback_info info) {
     uv_loop_t *loop;
     if (guest.state != SERVING)
       return NULL;
-    if (touch.trial)
-      touch_learn();
+    if (trial_running())
+      trial_learn();
     guest_take(&job);
     guest.state = TAKEN;
     if (napi_get_uv_event_loop(env, &loop) == napi_ok)

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "guest.h"
-#include "touch.h"
+#include "trial.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -29,12 +29,17 @@ EXPORT int cj_serve(const char *runtime, char why[256]) {
   pid_t zygote = getpid();
   call("PyOS_BeforeFork"); // once: the zygote runs no more Python
   int code = 0;
-  if (!touch_trial()) {
+  if (!trial_begin()) {
     code = guest_serve(runtime, why);
-    touch_apply();
+    trial_apply();
   }
   call(code == 0 && getpid() != zygote ? "PyOS_AfterFork_Child" : "PyOS_AfterFork_Parent");
   return code;
+}
+
+// This is the trial cell: it rehearses, and then takes no job.
+EXPORT int cj_trial(void) {
+  return trial_running();
 }
 
 // The boot cannot go on.
@@ -46,8 +51,8 @@ EXPORT void cj_fail(const char *text) {
 EXPORT int cj_take(struct guest_job *job) {
   if (guest.state != SERVING)
     return -1;
-  if (touch.trial)
-    touch_learn();
+  if (trial_running())
+    trial_learn();
   guest_take(job);
   guest.state = TAKEN;
   guest.pid = getpid();

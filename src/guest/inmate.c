@@ -87,24 +87,28 @@ static char *receive_part(size_t bytes) {
   return part;
 }
 
-void guest_take(struct guest_job *job) {
-  struct cell_error error = {0};
-  struct job_header header;
-  int fds[3];
-  park();
-  if (receive_header(&header, fds))
+// The job has come and this cell cannot do it: says so over the job socket,
+// which no guest ever holds, so that the run goes to another cell.
+_Noreturn static void hand_back(void) {
+  ssize_t sent = write(inmate.job, "!", 1);
+  _exit(sent == 1 ? INMATE_SETUP : INMATE_NO_JOB);
+}
+
+static void receive_job(struct guest_job *job, struct job_header *header, int fds[3]) {
+  if (receive_header(header, fds))
     _exit(INMATE_NO_JOB);
-  job->code_bytes = header.code_bytes;
-  job->input_bytes = header.input_bytes;
-  job->env_bytes = header.env_bytes;
-  job->memory_bytes = header.memory_bytes;
-  job->max_result_bytes = header.max_result_bytes;
-  job->max_result_nodes = header.max_result_nodes;
+  job->code_bytes = header->code_bytes;
+  job->input_bytes = header->input_bytes;
+  job->env_bytes = header->env_bytes;
+  job->memory_bytes = header->memory_bytes;
+  job->max_result_bytes = header->max_result_bytes;
+  job->max_result_nodes = header->max_result_nodes;
   if (!(job->code = receive_part(job->code_bytes)) || !(job->input = receive_part(job->input_bytes)) ||
       !(job->env = receive_part(job->env_bytes)))
-    _exit(INMATE_NO_JOB);
-  // A guest that held this socket could send descriptors through it.
-  close(inmate.job);
+    hand_back();
+}
+
+static void place_descriptors(const int fds[3]) {
   // Out of the way first: one may have arrived under another's number.
   int target[3] = {1, 2, PROTOCOL_RESULT_FD}, high[3];
   for (int i = 0; i < 3; i++) {
@@ -113,15 +117,26 @@ void guest_take(struct guest_job *job) {
   }
   for (int i = 0; i < 3; i++) {
     if (high[i] < 0 || dup3(high[i], target[i], O_CLOEXEC) < 0)
-      _exit(INMATE_SETUP);
+      hand_back();
     close(high[i]);
   }
+}
+
+void guest_take(struct guest_job *job) {
+  struct cell_error error = {0};
+  struct job_header header = {0};
+  int fds[3];
+  park();
+  receive_job(job, &header, fds);
+  place_descriptors(fds);
   // As pid 1 the default action of a signal is to ignore it.
   struct sigaction action = {.sa_handler = on_abort, .sa_flags = SA_RESETHAND};
   sigaction(SIGABRT, &action, NULL);
-  armed = 1;
   if (cell_close(inmate.plan, header.memory_bytes, header.timeout_ms, &error))
-    _exit(INMATE_SETUP);
+    hand_back();
+  // A guest that held this socket could send descriptors through it.
+  close(inmate.job);
+  armed = 1;
 }
 
 _Noreturn static void sleep_until_killed(void) {

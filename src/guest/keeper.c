@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -361,13 +362,22 @@ static void start_zygote(void) {
   close(lifeline[0]);
 }
 
+// The host's own soft limit is made for the host.
+static void raise_descriptors(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit))
+    return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(void) {
   struct cell_error error = {0};
   struct boot boot = {.memory_cap_mb = 4096};
   int null = open("/dev/null", O_RDWR);
   for (int fd = 0; fd < 3; fd++)
     dup2(null, fd);
-  for (int fd = 4; fd < 1024; fd++)
+  for (int fd = PROTOCOL_FD + 1; fd < 1024; fd++)
     close(fd);
   if (null > 3)
     close(null);
@@ -375,6 +385,7 @@ int main(void) {
   prctl(PR_SET_NAME, "code-jail");
   if (chdir("/"))
     _exit(1);
+  raise_descriptors();
   receive_boot(&boot);
   plan.language = !strcmp(boot.language, "python");
   plan.cold = boot.start && !strcmp(boot.start, "cold");

@@ -27,7 +27,7 @@
 
 #include "../../src/cell/internal.h"
 
-enum { MEMORY = 48 << 20, SCRATCH = 4 << 20, POINTS_MAX = 160, NOBODY = 65534 };
+enum { MEMORY = 48 << 20, SCRATCH = 4 << 20, POINTS_MAX = 512, NOBODY = 65534 };
 
 // Written by cells, printed by the test: shared memory made before any wall.
 static struct {
@@ -57,6 +57,10 @@ __attribute__((format(printf, 2, 3))) static void point(bool good, const char *f
 }
 
 static void print_points(void) {
+  if (board->count == POINTS_MAX) {
+    printf("not ok %d - more points than the board holds\n", ++printed);
+    failures++;
+  }
   for (int i = 0; i < board->count; i++) {
     printf("%sok %d - %s\n", board->point[i].good ? "" : "not ", ++printed, board->point[i].name);
     failures += !board->point[i].good;
@@ -633,6 +637,8 @@ static void as_we_are(void) {
   test_acceptable();
   if (cell_wants(&plan, CELL_OWN_ROOT))
     test_tier(cell_wants(&plan, CELL_SEPARATE_UID) ? "by root" : "unprivileged", &plan, 0);
+  if (cell_wants(&plan, CELL_SEPARATE_UID) && cell_wants(&plan, CELL_OWN_ROOT))
+    test_tier("root, namespaces alone", &plan, CELL_BIT(CELL_OWN_ROOT) | CELL_BIT(CELL_MOUNT_NAMESPACE));
   if (geteuid() == 0)
     test_tier("root without namespaces", &plan, CELL_OUTER_LAYERS);
 }

@@ -36,6 +36,17 @@ const javascript = [
   js('an empty text is null', '', gives(null)),
   js('a comment alone is null', '// nothing', gives(null)),
   js('input may be shadowed', 'const input = 5;\nreturn input;', gives(5)),
+  js('input may have a default by var', 'var input = input || 7;\nreturn input;', gives(3), { input: 3 }),
+  js(
+    'a shadowed input is not what main gets',
+    'const input = 5;\nfunction main(given) {\n  return [given, input];\n}',
+    gives([1, 5]),
+    { input: 1 },
+  ),
+  js('the line of an error is right beside a shadowed input', 'const input = 5;\nnull.x;', {
+    status: 'error',
+    error: { name: 'TypeError', line: 2 },
+  }),
   js('require may be shadowed', 'const require = 5;\nreturn require;', gives(5)),
   js('input is null where there is none', 'return input;', gives(null)),
   js(

@@ -56,6 +56,7 @@ async function main() {
     }, 100);
   }
   if (how === 'close') {
+    await new Promise((resolve) => setTimeout(resolve, 500)); // for the test to count what is there
     await jail.close();
     console.log('closed');
   }

@@ -1,0 +1,340 @@
+/**
+ * code-jail: runs JavaScript and Python that a program does not trust, each run
+ * in a fresh process behind kernel walls.
+ *
+ * What becomes of the code is a result and resolves the promise; failure of the
+ * jail itself rejects it with a {@link JailError}.
+ */
+
+/** A value that JSON can hold. */
+export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
+
+/** Like what JSON.parse gives: name a type, `runCode<Totals>(…)`, to have it checked. */
+// biome-ignore lint/suspicious/noExplicitAny: see above
+export type AnyResult = any;
+
+export type Language = 'javascript' | 'python';
+
+/** How strongly a run is kept apart, weakest first. */
+export type Isolation = 'process' | 'gvisor' | 'microvm';
+
+/**
+ * One run. An unknown field, a wrong type, or a value over its cap is refused
+ * with ERR_JAIL_INVALID_REQUEST, whose message names the field and the limit;
+ * nothing is clamped. Only own properties are read, and `undefined` is as good as absent.
+ */
+export interface RunRequest {
+  /** Required. */
+  language: Language;
+
+  /**
+   * The program. Required; at most 1048576 bytes of UTF-8. Half a surrogate pair is refused.
+   *
+   * JavaScript: the body of an async function (`return` and `await` work), or a
+   * module (its default export or exported `main`). Python: a module; its result
+   * is `main(input)` if it defines `main`, otherwise the variable `result`.
+   */
+  code: string;
+
+  /**
+   * In scope as `input`. Default null; at most 16777216 bytes as JSON, 512 levels.
+   *
+   * As JSON.stringify has it: `toJSON` is honoured, NaN becomes null, `undefined`
+   * in an object is left out. What JSON would lose silently is refused, named by its path:
+   * functions, symbols, BigInt, circular references, Map, Set, Promise, RegExp,
+   * Error, typed arrays and ArrayBuffer. (A Buffer has a toJSON of its own.)
+   */
+  input?: unknown;
+
+  /** Wall time of the code alone, in ms; waiting and starting do not count. Default 10000, least 1, cap 60000. */
+  timeoutMs?: number;
+
+  /** What the run may use, in MiB, files in its /tmp included. Default 256, least 16, cap 4096. */
+  memoryMb?: number;
+
+  /**
+   * What is kept of stdout, and of stderr, in bytes. Over it the middle is left
+   * out and the run goes on; past 64 MiB in all it is stopped (`output_limit`).
+   * Default 1048576, least 0, cap 16777216.
+   */
+  maxOutputBytes?: number;
+
+  /** The result as JSON, in bytes; over it the status is `result_too_large`. Default 4194304, least 0, cap 67108864. */
+  maxResultBytes?: number;
+
+  /** Values in the result, counted like JSON: parsing many is slow. Default 200000, least 0, cap 5000000. */
+  maxResultNodes?: number;
+
+  /** `'text'` hands the result over as JSON text, in `resultText`, and leaves `result` null. Default 'value'. */
+  resultAs?: 'value' | 'text';
+
+  /** The program's whole environment; nothing is inherited. Default {}; at most 64 keys and 32768 bytes. */
+  env?: Record<string, string>;
+
+  /** Refuse (ERR_JAIL_ISOLATION) rather than run behind less. Default: the jail's, or none. */
+  minIsolation?: Isolation;
+
+  /** Echoed in the result; at most 128 characters. Default: a random UUID. */
+  id?: string;
+
+  /**
+   * Whose run it is; at most 128 characters. Tenants take turns in the queue, and
+   * a named one never holds the last of `maxConcurrent` slots. Default: none.
+   */
+  tenant?: string;
+}
+
+export interface RunOptions {
+  /** Rejects at once with the signal's reason; the run's processes are gone within 50 ms. */
+  signal?: AbortSignal;
+}
+
+/** What became of the code. */
+export type RunStatus =
+  /** It ended; `result` holds what it returned. */
+  | 'ok'
+  /** It threw, or ended with an exit code other than 0. */
+  | 'error'
+  /** It ran longer than `timeoutMs`. */
+  | 'timeout'
+  /** It needed more than `memoryMb`. */
+  | 'out_of_memory'
+  /** It wrote more than 64 MiB. */
+  | 'output_limit'
+  /** Its result is nothing that JSON can hold; `error.path` says where. */
+  | 'not_serializable'
+  /** Its result is over `maxResultBytes`, `maxResultNodes` or 512 levels. */
+  | 'result_too_large'
+  /** Its process was ended by a signal, or tampered with the result channel. */
+  | 'killed';
+
+export interface RunError {
+  name: string;
+  message: string;
+  /** In the program's own text, from 1; null where it is not known. */
+  line: number | null;
+  /** From 1; null where it is not known. */
+  column: number | null;
+  /** That line of the program. */
+  sourceLine: string | null;
+  /** The program's own frames only. */
+  stack: string | null;
+  /** Where in the result a value cannot be serialised: `$.items[3].body`. */
+  path: string | null;
+}
+
+/** Measured from outside the run; null where it could not be. */
+export interface RunUsage {
+  /** Waiting for its turn, in ms. */
+  queueMs: number;
+  /** From its turn until the job was written, in ms: a first run boots a runtime here. */
+  startMs: number;
+  /** From then until the result was complete, in ms. */
+  runMs: number;
+  /** In ms, over all its threads. */
+  cpuMs: number | null;
+  /** Resident memory above that of a cell that has done nothing, in bytes. */
+  peakMemoryBytes: number | null;
+}
+
+/** Which walls really stood. */
+export interface RunJail {
+  /** The path taken. */
+  backend: 'local' | 'http' | 'socket';
+  /** What was verified at its end. */
+  isolation: Isolation | 'unverified';
+  /** Walls that were tried in this run's own cell, and held. Frozen, shared between results. */
+  layers: readonly string[];
+  /** Those that were not to be had, and why. Frozen, shared between results. */
+  missing: readonly { readonly layer: string; readonly reason: string }[];
+  /** `node 22.23.5`, `python 3.11.7`; null where it is not known. */
+  runtime: string | null;
+  /** `parked`: a cell was waiting. `fork`: one had to be made. `cold`: a runtime was booted for it. */
+  start: 'parked' | 'fork' | 'cold';
+}
+
+export interface IsolatedRunResult<T = AnyResult> {
+  id: string;
+  /** `status === 'ok'` */
+  ok: boolean;
+  status: RunStatus;
+  /** What the program returned; null if nothing, or if the status is not `ok`. */
+  result: T;
+  /** Only with `resultAs: 'text'`: the result as JSON; null where there is none. */
+  resultText?: string | null;
+  /** Whatever was written, also before a kill. UTF-8; bad bytes are replaced. */
+  stdout: string;
+  stderr: string;
+  /** Bytes left out of the middle; a line there says so too. 0: complete. */
+  stdoutDropped: number;
+  stderrDropped: number;
+  error: RunError | null;
+  /** 0, 1 or the program's own; null if it was stopped. */
+  exitCode: number | null;
+  /** `SIGKILL` where it was stopped, or the signal that ended it; null otherwise. */
+  signal: string | null;
+  /** `status === 'timeout'` */
+  timedOut: boolean;
+  usage: RunUsage;
+  jail: RunJail;
+}
+
+/** A jail of one's own. Every field is optional; what is wrong throws ERR_JAIL_CONFIG. */
+export interface JailConfig {
+  /**
+   * A Firecracker jailer's socket. This build does not contain that backend: selecting it,
+   * here or by FIRECRACKER_SOCKET (Linux), is ERR_JAIL_CONFIG, never a weaker jail.
+   */
+  socket?: string;
+  /** A sandbox service. Likewise; the environment's name is CODE_SANDBOX_URL. */
+  url?: string;
+  token?: string;
+  ca?: string;
+  headers?: Record<string, string>;
+  maxConnections?: number;
+
+  /** Run although files, network or signals cannot be walled off; results then say `unverified`. Default false. */
+  allowWeak?: boolean;
+  /** `cold` boots a runtime for each run instead of forking one. Default 'parked'. */
+  start?: 'parked' | 'cold';
+  /** Cells that wait ahead of demand, per language. Default: the number of cores, least 0, cap 64. */
+  parked?: number;
+  /** `path`: the node to run, default this one. `preload`: modules loaded once, for every run. `modules`: the node_modules folder that has them, default the current folder's. */
+  node?: { path?: string; preload?: string[]; modules?: string };
+  /** `path`: default python3 of PATH. `preload`: modules imported once, for every run. */
+  python?: { path?: string; preload?: string[] };
+
+  /** Runs at a time. Default: twice the number of cores and at least 4; least 1, cap 512. */
+  maxConcurrent?: number;
+  /** Runs that may wait; one more is ERR_JAIL_OVERLOADED, as are 256 MiB of waiting jobs. Default 1000, least 0, cap 100000. */
+  maxQueue?: number;
+  /** How long one may wait, in ms; then ERR_JAIL_QUEUE_TIMEOUT. Default 30000, least 1, cap 3600000. */
+  queueTimeoutMs?: number;
+  /** The sum of `memoryMb` of the runs at a time, in MiB. Default: half of the machine's or the cgroup's; least 16, cap 16777216. */
+  maxTotalMemoryMb?: number;
+  /** How long a runtime without runs is kept booted, in ms. Default 60000, least 100, cap 86400000. */
+  idleMs?: number;
+
+  /** For each request that does not say more. */
+  minIsolation?: Isolation;
+  /** For requests that leave a field out. */
+  defaults?: Pick<
+    RunRequest,
+    | 'timeoutMs'
+    | 'memoryMb'
+    | 'maxOutputBytes'
+    | 'maxResultBytes'
+    | 'maxResultNodes'
+    | 'resultAs'
+    | 'env'
+    | 'tenant'
+    | 'minIsolation'
+  >;
+  /** Lower caps than those of RunRequest. */
+  caps?: {
+    timeoutMs?: number;
+    memoryMb?: number;
+    maxOutputBytes?: number;
+    maxResultBytes?: number;
+    maxResultNodes?: number;
+    codeBytes?: number;
+    inputBytes?: number;
+  };
+}
+
+export interface JailStats {
+  backend: 'local';
+  /** Waiting now, and running now. */
+  queued: number;
+  running: number;
+  /** Since the jail was made: settled one way or another, and refused for want of room. */
+  settled: number;
+  refused: number;
+  queuedBytes: number;
+  runningMemoryMb: number;
+  /** Cells that wait for a job. */
+  parked: Record<Language, number>;
+  /** Cells in all. */
+  cells: Record<Language, number>;
+  /** Booted runtimes now, and boots so far. */
+  zygotes: number;
+  zygoteStarts: number;
+}
+
+/** Its functions need no `this`. */
+export interface Jail extends AsyncDisposable {
+  runCode<T = AnyResult>(request: RunRequest, options?: RunOptions): Promise<IsolatedRunResult<T>>;
+  /** Boots runtimes (default: both) and parks their cells, so that the first run finds them. */
+  warm(languages?: Language[]): Promise<void>;
+  stats(): JailStats;
+  /** Ends every run (ERR_JAIL_CLOSED); resolves when the last process is gone. */
+  close(): Promise<void>;
+}
+
+export type JailErrorCode =
+  /** The request is not one; the message names the field. */
+  | 'ERR_JAIL_INVALID_REQUEST'
+  /** The configuration, a runtime or the native build is wrong or missing. */
+  | 'ERR_JAIL_CONFIG'
+  /** The jail could not be started, or died. `retryable` if the code provably never ran. */
+  | 'ERR_JAIL_UNAVAILABLE'
+  /** The service refused the token. */
+  | 'ERR_JAIL_UNAUTHORIZED'
+  /** The peer answered something else than a result. */
+  | 'ERR_JAIL_PROTOCOL'
+  /** Too much is waiting already. Retryable. */
+  | 'ERR_JAIL_OVERLOADED'
+  /** It waited longer than `queueTimeoutMs`. Retryable. */
+  | 'ERR_JAIL_QUEUE_TIMEOUT'
+  /** No answer came in time. */
+  | 'ERR_JAIL_DEADLINE'
+  /** Less isolation is to be had than was asked for. */
+  | 'ERR_JAIL_ISOLATION'
+  /** The jail has been closed. */
+  | 'ERR_JAIL_CLOSED';
+
+/** The jail itself failed. */
+export class JailError extends Error {
+  readonly name: 'JailError';
+  readonly code: JailErrorCode;
+  /** It never ran, and may succeed later. */
+  readonly retryable: boolean;
+  readonly backend: 'local' | 'http' | 'socket' | null;
+  /** When to try again, where that is known. */
+  readonly retryAfterMs: number | null;
+  readonly cause?: unknown;
+}
+
+/** Runs code in the jail that the environment selects at the time of the call; without any, the local one. */
+export function runCode<T = AnyResult>(request: RunRequest, options?: RunOptions): Promise<IsolatedRunResult<T>>;
+
+/** A jail with a configuration of its own. It starts nothing until its first run. */
+export function createJail(config?: JailConfig): Jail;
+
+/** What this host gives, found out by running one cell per language. */
+export function doctor(config?: JailConfig): Promise<Doctor>;
+
+export interface Doctor {
+  ok: boolean;
+  version: string;
+  platform: string;
+  node: string;
+  root: boolean;
+  /** What runCode would use now. */
+  selects: { backend: 'local' | 'http' | 'socket'; because: string };
+  runtimes: {
+    language: Language;
+    ok: boolean;
+    runtime: string | null;
+    start: 'parked' | 'fork' | 'cold' | null;
+    isolation: Isolation | 'unverified' | null;
+    backend: 'local' | 'http' | 'socket' | null;
+    layers: readonly string[];
+    missing: readonly { readonly layer: string; readonly reason: string }[];
+    usage: RunUsage | null;
+    error: { code: string; message: string } | null;
+  }[];
+  /** Each layer once, with the remedy for one that is missing. */
+  layers: { layer: string; stands: boolean; reason: string | null; remedy: string | null }[];
+  error: { code: string; message: string } | null;
+}

@@ -1,0 +1,165 @@
+'use strict';
+// The same host with fewer rights, or on a kernel that lacks something: what is
+// reported must be what stands, and what cannot be isolated must be refused.
+
+const assert = require('node:assert/strict');
+const { spawn, spawnSync } = require('node:child_process');
+const fs = require('node:fs');
+const path = require('node:path');
+const { describe, it } = require('node:test');
+const { descendants, survivors, until } = require('./helpers/baseline.js');
+const { DENIED } = require('./helpers/run.js');
+
+const HOST = path.join(__dirname, 'hosts', 'tier.js');
+const WITHOUT = path.join(__dirname, 'helpers', 'without.py');
+const NAMESPACES = ['user', 'pid', 'mount', 'network', 'ipc', 'uts'].map((name) => `${name}-namespace`);
+const ALWAYS = ['no-capabilities', 'no-new-privs', 'landlock', 'seccomp', 'rlimits'];
+const NOBODY = ['--reuid', '65534', '--regid', '65534', '--clear-groups'];
+const NO_CAPABILITIES = ['--ambient-caps=-all', '--inh-caps=-all', '--bounding-set=-all'];
+// An interpreter that everybody may read; the one in PATH may lie in root's home.
+const PYTHON = '/usr/bin/python3';
+
+function everybodyMayRead() {
+  const args = [...NOBODY, process.execPath, '-e', `require(${JSON.stringify(HOST)})`];
+  return spawnSync('setpriv', [...NOBODY, 'test', '-r', HOST]).status === 0 && args.length > 0;
+}
+const why =
+  (process.getuid() !== 0 && 'only root can give rights away') ||
+  (spawnSync('setpriv', ['--version']).status !== 0 && 'setpriv (util-linux) is not here') ||
+  (process.arch !== 'x64' && 'the call numbers are those of x86_64') ||
+  (!fs.existsSync(PYTHON) && `${PYTHON} is not here`) ||
+  (!everybodyMayRead() && 'this folder can be read by its owner alone') ||
+  false;
+
+const node = (options) => [process.execPath, HOST, JSON.stringify({ python: PYTHON, ...options })];
+const without = (calls, command) => [PYTHON, WITHOUT, calls, '--', ...command];
+
+/** Starts a command, within a user namespace of its own that allows no further one if asked. */
+function start(command, { noNamespaces = false } = {}) {
+  const script = 'read _ && echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"';
+  const whole = noNamespaces ? ['unshare', '--user', '--keep-caps', 'sh', '-c', script, 'sh', ...command] : command;
+  const child = spawn(whole[0], whole.slice(1), { stdio: ['pipe', 'pipe', 'pipe'], cwd: '/' });
+  const seen = { out: '', err: '' };
+  child.stdout.on('data', (chunk) => {
+    seen.out += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    seen.err += chunk;
+  });
+  const ended = new Promise((resolve) => child.on('close', resolve));
+  const line = (prefix) => until(() => seen.out.split('\n').find((one) => one.startsWith(prefix)), 20000, 20);
+  if (noNamespaces) giveIds(child);
+  return { child, ended, line, seen };
+}
+
+/** Maps every id onto itself, once the child is in its own user namespace. */
+async function giveIds(child) {
+  const own = fs.readlinkSync('/proc/self/ns/user');
+  await until(() => fs.readlinkSync(`/proc/${child.pid}/ns/user`) !== own, 3000);
+  for (const name of ['uid_map', 'gid_map']) fs.writeFileSync(`/proc/${child.pid}/${name}`, '0 0 65536');
+  child.stdin.end('\n');
+}
+
+async function look(command, options) {
+  const host = start(command, options);
+  const line = await host.line('seen ');
+  assert.ok(line, `${host.seen.out}${host.seen.err}`);
+  await host.ended;
+  return Object.entries(JSON.parse(line.slice('seen '.length)));
+}
+
+function holds([language, one], layers) {
+  assert.equal(one.status, 'ok', `${language}: ${JSON.stringify(one)}`);
+  assert.deepEqual(one.layers.filter((name) => name !== 'cgroup').sort(), [...layers].sort(), language);
+  for (const { layer, reason } of one.missing) assert.ok(reason.length > 5, `${layer} is missing for a reason`);
+  const { control, scratch, ...probes } = one.probes;
+  assert.equal(control, 'allowed');
+  // A folder of its own needs a mount of its own.
+  if (layers.includes('mount-namespace')) assert.equal(scratch, 'allowed');
+  for (const [name, outcome] of Object.entries(probes)) {
+    assert.match(outcome, /^EINVAL$/.test(outcome) && name === 'scheduler' ? /./ : DENIED, `${language}: ${name}`);
+  }
+  assert.equal(one.memory, 'out_of_memory', `${language}: memory`);
+}
+
+describe('fewer rights', { skip: why }, () => {
+  const tiers = {
+    'nobody, with user namespaces': {
+      command: ['setpriv', ...NOBODY, ...NO_CAPABILITIES],
+      layers: [...NAMESPACES, 'own-root', ...ALWAYS],
+    },
+    'nobody, without user namespaces': {
+      command: ['setpriv', ...NOBODY, ...NO_CAPABILITIES],
+      noNamespaces: true,
+      layers: ALWAYS,
+    },
+    'root without CAP_SYS_ADMIN, as in a container': {
+      command: ['setpriv', '--ambient-caps=-all', '--inh-caps=-all', '--bounding-set=-sys_admin'],
+      noNamespaces: true,
+      layers: [...ALWAYS, 'separate-uid'],
+    },
+  };
+  for (const [name, { command, noNamespaces, layers }] of Object.entries(tiers)) {
+    it(`${name}: the layers are these, and every probe is denied`, async () => {
+      for (const one of await look([...command, ...node()], { noNamespaces })) {
+        holds(one, layers);
+        assert.equal(one[1].isolation, 'process');
+      }
+    });
+
+    it(`${name}: a killed host leaves nothing`, async () => {
+      const host = start([...command, ...node({ busy: true })], { noNamespaces });
+      assert.ok(await host.line('busy'), `${host.seen.out}${host.seen.err}`);
+      const below = descendants(host.child.pid);
+      assert.ok(below.length >= 4);
+      host.child.kill('SIGKILL');
+      await until(() => survivors(below).length === 0, 4000);
+      const left = survivors(below);
+      for (const one of left) process.kill(one.pid, 'SIGKILL');
+      assert.deepEqual(left, []);
+    });
+  }
+});
+
+describe('a kernel that lacks something', { skip: why }, () => {
+  const FULL = [...NAMESPACES, 'own-root', ...ALWAYS, 'separate-uid'];
+  const lacking = {
+    'Landlock (ENOSYS)': ['444,445,446', FULL.filter((name) => name !== 'landlock')],
+    'clone3, close_range, pidfd_open, openat2, faccessat2': ['435,436,434,437,439', FULL],
+    'the new mount calls': ['428,429,430,431,432,433,442', FULL],
+  };
+  for (const [name, [calls, layers]] of Object.entries(lacking)) {
+    it(`without ${name}`, async () => {
+      for (const one of await look(without(calls, node()))) holds(one, layers);
+    });
+  }
+
+  it('without Landlock and without namespaces files cannot be isolated: refused, unless allowWeak', async () => {
+    const masked = (options) => ['setpriv', ...NOBODY, ...NO_CAPABILITIES, ...without('444,445,446', node(options))];
+    for (const [language, one] of await look(masked(), { noNamespaces: true })) {
+      assert.equal(one.code, 'ERR_JAIL_ISOLATION', `${language}: ${JSON.stringify(one)}`);
+      assert.match(one.message, /\w/);
+    }
+    for (const [language, one] of await look(masked({ allowWeak: true }), { noNamespaces: true })) {
+      assert.equal(one.status, 'ok', `${language}: ${JSON.stringify(one)}`);
+      assert.equal(one.isolation, 'unverified');
+      assert.ok(!one.layers.includes('landlock'));
+      // What is not reported may be open; what is reported must hold.
+      assert.match(one.probes.process, DENIED);
+      assert.match(one.probes.signal, DENIED);
+    }
+  });
+
+  it('unshare that is refused half-way is rolled back, not continued', async () => {
+    // unshare and clone with new namespaces both go; mount alone is refused.
+    for (const [language, one] of await look(without('165=1', node()))) {
+      assert.ok(one.status === 'ok' || one.code === 'ERR_JAIL_ISOLATION', `${language}: ${JSON.stringify(one)}`);
+      if (one.status === 'ok') {
+        assert.ok(!one.layers.includes('own-root'), 'a root that could not be built is not reported');
+        assert.match(one.probes.file, DENIED);
+        assert.match(one.probes.signal, DENIED);
+        assert.match(one.probes.network, DENIED);
+      }
+    }
+  });
+});
