@@ -43,19 +43,12 @@ class Http {
     /** @type {Promise<void> | null} */
     this.closed = null;
     this.addon = native.load();
-    this.handle = this.addon.open(
+    this.handle = this.addon.openHttp(
       connect(),
       shared ? keyOf([url, token, ca, proxy, numbers]) : null,
-      null,
-      null,
-      null,
-      0,
       numbers.maxConnections,
       numbers.maxQueue,
       numbers.queueTimeoutMs,
-      numbers.idleMs,
-      Number.MAX_SAFE_INTEGER, // memory is the peer's
-      false,
       url,
       token,
       ca,

@@ -8,6 +8,10 @@ const { JailError } = require('./errors.js');
 const native = require('./native.js');
 const { LANGUAGES } = require('./options.js');
 
+// A booted runtime is replaced by another, behind the scenes, after so many cells
+// or so long: its cells share its address layout and its hash seeds.
+const RENEWAL = { cells: 20000, ms: 3600000 };
+
 // ---- runtimes ----
 
 /** Where PATH has the program; null where it has none. @param {string} name */
@@ -59,9 +63,9 @@ function boots(config, parts) {
 class Local {
   /**
    * @param {import('./options.js').Config} config
-   * @param {{ shared?: boolean, parts?: ReturnType<typeof native.parts> }} [how] shared: one for the whole process
+   * @param {{ shared?: boolean, parts?: ReturnType<typeof native.parts>, renewal?: typeof RENEWAL }} [how] shared: one for the whole process
    */
-  constructor(config, { shared = false, parts = native.parts() } = {}) {
+  constructor(config, { shared = false, parts = native.parts(), renewal = RENEWAL } = {}) {
     const { numbers } = config;
     const [javascript, python] = boots(config, parts);
     this.hasPython = Boolean(python);
@@ -81,10 +85,8 @@ class Local {
       numbers.idleMs,
       numbers.maxTotalMemoryMb,
       config.cold,
-      null,
-      null,
-      null,
-      null,
+      renewal.cells,
+      renewal.ms,
     );
   }
 

@@ -64,7 +64,7 @@ class Request {
     this.language = -1; // index into LANGUAGES
     this.code = '';
     this.input = 'null'; // JSON text
-    this.env = ''; // "K=V" NUL ...
+    this.env = limits.env; // "K=V" NUL ...
     this.tenant = limits.tenant;
     this.id = '';
     this.minIsolation = limits.minIsolation; // index into ISOLATIONS, or -1
@@ -228,7 +228,6 @@ function readRequest(request, limits) {
       `memoryMb is ${to.memoryMb}; all runs together may have ${limits.caps.totalMemoryMb} MiB (maxTotalMemoryMb)`,
     );
   if (to.id === '') to.id = randomUUID();
-  if (to.env === '') to.env = limits.env;
   return to;
 }
 

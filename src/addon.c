@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "addon_open.h"
 #include "addon_value.h"
 #include "jail.h"
 
@@ -160,65 +161,16 @@ static void on_handle_gone(napi_env env, void *data, void *hint) {
   free(handle);
 }
 
-struct open_args { // read from JS, freed by open_args_free
-  char *key, *keeper, *boot[JAIL_LANGUAGE_COUNT], *url, *token, *ca, *proxy;
-  struct jail_config config;
-};
-
-static void open_args_free(struct open_args *args) {
-  free(args->key);
-  free(args->keeper);
-  free(args->url);
-  if (args->token)
-    explicit_bzero(args->token, strlen(args->token));
-  free(args->token);
-  free(args->ca);
-  free(args->proxy);
-  for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
-    free(args->boot[i]);
-}
-
-static bool open_args_read(napi_env env, napi_value *from, struct open_args *args) {
-  struct jail_config *config = &args->config;
-  size_t bytes;
-  double memory_mb;
-  bool fine = value_utf8_copy(env, from[1], &args->key, &bytes) &&
-              value_utf8_copy(env, from[2], &args->keeper, &bytes) &&
-              value_utf8_copy(env, from[3], &args->boot[0], &config->boot_bytes[0]) &&
-              value_utf8_copy(env, from[4], &args->boot[1], &config->boot_bytes[1]) &&
-              value_uint32(env, from[5], &config->parked) && value_uint32(env, from[6], &config->max_concurrent) &&
-              value_uint32(env, from[7], &config->max_queue) && value_uint32(env, from[8], &config->queue_timeout_ms) &&
-              value_uint32(env, from[9], &config->idle_ms) && value_double(env, from[10], &memory_mb) &&
-              value_bool(env, from[11], &config->cold) && value_utf8_copy(env, from[12], &args->url, &bytes) &&
-              value_utf8_copy(env, from[13], &args->token, &bytes) &&
-              value_utf8_copy(env, from[14], &args->ca, &config->ca_bytes) &&
-              value_utf8_copy(env, from[15], &args->proxy, &bytes);
-  if (!fine || !(args->keeper || (args->url && args->token)) || config->max_concurrent == 0 || memory_mb < 1)
-    return false;
-  config->max_total_memory_mb = (uint64_t)memory_mb;
-  config->key = args->key;
-  config->keeper = args->keeper;
-  config->url = args->url;
-  config->token = args->token;
-  config->ca = args->ca;
-  config->proxy = args->proxy;
-  for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
-    config->boot[i] = args->boot[i];
-  return true;
-}
-
-// open(client, key, keeper, bootJavascript, bootPython, parked, maxConcurrent,
-//      maxQueue, queueTimeoutMs, idleMs, maxTotalMemoryMb, cold,
-//      url, token, ca, proxy) -> jail
-static napi_value js_open(napi_env env, napi_callback_info info) {
-  napi_value from[16], external = NULL;
-  size_t count = 16;
+static napi_value open_with(napi_env env, napi_callback_info info,
+                            bool (*read)(napi_env, napi_value *, struct open_args *)) {
+  napi_value from[OPEN_ARGS_MAX], external = NULL;
+  size_t count = OPEN_ARGS_MAX;
   struct open_args args = {0};
   struct jail_error error;
   void *client = NULL;
   napi_get_cb_info(env, info, &count, from, NULL, NULL);
   struct handle *handle = calloc(1, sizeof *handle);
-  bool fine = handle && value_external(env, from[0], &client) && open_args_read(env, from, &args);
+  bool fine = handle && value_external(env, from[0], &client) && read(env, from, &args);
   if (fine && ((struct client *)client)->user)
     handle->jail = jail_open(((struct client *)client)->user, &args.config, &error);
   open_args_free(&args);
@@ -229,6 +181,14 @@ static napi_value js_open(napi_env env, napi_callback_info info) {
   handle->client = client;
   napi_create_external(env, handle, on_handle_gone, NULL, &external);
   return external;
+}
+
+static napi_value js_open(napi_env env, napi_callback_info info) {
+  return open_with(env, info, open_args_read);
+}
+
+static napi_value js_open_http(napi_env env, napi_callback_info info) {
+  return open_with(env, info, open_args_read_http);
 }
 
 static struct handle *handle_of(napi_env env, napi_value value) {
@@ -410,8 +370,9 @@ NAPI_MODULE_INIT() {
     const char *name;
     napi_callback call;
   } functions[] = {
-    {"connect", js_connect}, {"open", js_open},   {"submit", js_submit}, {"cancel", js_cancel},
-    {"warm", js_warm},       {"close", js_close}, {"stats", js_stats},   {"place", js_place},
+    {"connect", js_connect}, {"open", js_open},     {"openHttp", js_open_http},
+    {"submit", js_submit},   {"cancel", js_cancel}, {"warm", js_warm},
+    {"close", js_close},     {"stats", js_stats},   {"place", js_place},
   };
   napi_value function;
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {

@@ -164,8 +164,7 @@ static bool add_headers(struct call *call) {
 static bool set_request(struct call *call) {
   CURL *easy = call->easy;
   if (!call->run)
-    return !curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L) &&
-           !curl_easy_setopt(easy, CURLOPT_URL, call->http->live_url) &&
+    return !curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L) && !curl_easy_setopt(easy, CURLOPT_URL, call->http->live_url) &&
            !curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL);
   curl_off_t size = (curl_off_t)call->body.size, most = (curl_off_t)remote_answer_max(&call->run->request);
   return add_headers(call) && !curl_easy_setopt(easy, CURLOPT_POST, 1L) &&
@@ -274,8 +273,8 @@ static void no_connection(const struct call *call, CURLcode result, struct jail_
   const struct http *http = call->http;
   http_error(error, JAIL_UNAVAILABLE, call->run, http->config->token, "no connection to %s: %s", http->origin,
              reason_of(call, result));
-  error->retryable = result == CURLE_COULDNT_RESOLVE_HOST || result == CURLE_COULDNT_CONNECT ||
-                     result == CURLE_OPERATION_TIMEDOUT;
+  error->retryable =
+    result == CURLE_COULDNT_RESOLVE_HOST || result == CURLE_COULDNT_CONNECT || result == CURLE_OPERATION_TIMEDOUT;
 }
 
 static void no_answer(const struct call *call, struct jail_error *error) {

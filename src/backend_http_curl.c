@@ -8,11 +8,11 @@
 #include "remote.h"
 
 enum {
-  CONNECT_MS = 10000,      // name, TCP, TLS
-  IDLE_SECONDS = 110,      // an older connection is not used again
-  HEADERS_MAX = 64 << 10,  // all headers of an answer, 1xx included
-  REFUSAL_MAX = 64 << 10,  // the body of an answer that is no result
-  READ_BYTES = 64 << 10,   // at a time
+  CONNECT_MS = 10000,     // name, TCP, TLS
+  IDLE_SECONDS = 110,     // an older connection is not used again
+  HEADERS_MAX = 64 << 10, // all headers of an answer, 1xx included
+  REFUSAL_MAX = 64 << 10, // the body of an answer that is no result
+  READ_BYTES = 64 << 10,  // at a time
 };
 
 struct watch { // a socket that curl waits for
@@ -85,7 +85,8 @@ bool http_curl_configure(struct call *call) {
   SET(CURLOPT_WRITEDATA, call);
   SET(CURLOPT_QUICK_EXIT, 1L); // a resolver that hangs must not be waited for
 #undef SET
-  return !failed && http_connections_configure(call) == CURLE_OK && (!tls || http_trust_configure(easy, http) == CURLE_OK);
+  return !failed && http_connections_configure(call) == CURLE_OK &&
+         (!tls || http_trust_configure(easy, http) == CURLE_OK);
 }
 
 // ---- the loop ----

@@ -1,6 +1,7 @@
 // backend_local.h: the local jail's parts, for each other only. Engine thread.
 //
-//   backend_local.c         which zygotes there are, who waits for a cell, back-off
+//   backend_local.c         what the pool asks for; the pump of output
+//   backend_local_place.c   one language: its zygotes, who waits for a cell, back-off
 //   backend_local_keeper.c  one keeper process: its birth, its socket, its end
 //   backend_local_cell.c    one cell: its pipes, and its job
 //   backend_local_end.c     what comes out of it: output, frame, usage, verdict
@@ -125,6 +126,9 @@ struct keeper {
   uint32_t info; // see jail_place_text
   bool verified; // isolation=process
   bool cold;
+  bool resting; // it ends because nobody needs it
+  bool retired; // a successor has taken over; it only lives for its busy cells
+  uint64_t born_us;
   struct jail_error why; // of the boot's failure, once told
   struct engine_timer timer, fork_timer;
 };
@@ -151,7 +155,9 @@ struct warmer { // somebody who waits for parked cells; in one place at a time
 struct place {
   struct local *local;
   enum jail_language language;
-  struct keeper *keeper;         // NULL: none
+  struct keeper *keeper;    // NULL: none
+  struct keeper *successor; // boots, to take over from an old one; NULL: none
+  uint64_t renew_after_us;
   struct jail_run *first, *last; // waiting for a cell
   uint32_t waiting;
   struct warmer *warmers;
@@ -173,12 +179,20 @@ struct local {
   char scratch[LOCAL_READ_BYTES];
 };
 
-// Told by keepers and cells. Whoever calls the first from a loop callback then
-// calls pool_pump.
-void place_on_parked(struct place *place, struct keeper *keeper);
-void place_on_ready(struct place *place);
-void place_on_end(struct place *place, const struct jail_error *error, bool was_ready); // its keeper has gone
-void place_on_free(struct place *place); // a cell has ended or begun: refill, idle
+void place_line_append(struct place *place, struct jail_run *run);
+void place_line_remove(struct place *place, struct jail_run *run);
+void place_serve(struct place *place);  // a cell for each that waits, as long as there are any
+void place_demand(struct place *place); // what is missing is ordered: a keeper, cells
+// Refuses for the same reason as the last time, if it is too early to try again.
+bool place_refuses(const struct place *place, struct jail_error *error);
+void place_release_warmers(struct place *place); // those whom this place no longer keeps waiting
+void place_fail_warmers(struct place *place, const struct jail_error *error);
+
+// Told by keepers and cells. Whoever stands in a loop's callback calls pool_pump after it.
+void place_on_ready(struct keeper *keeper);
+void place_on_parked(struct keeper *keeper);
+void place_on_free(struct keeper *keeper);                           // a cell of it has ended or is missing
+void place_on_end(struct place *place, const struct keeper *keeper); // it serves no more
 void place_requeue(struct place *place, struct jail_run *run);
 void local_flag(struct local *local, struct stream *stream);
 void local_on_reaped(struct local *local, struct keeper *keeper); // takes the keeper

@@ -169,7 +169,7 @@ static void finish_within(struct cell *cell, uint64_t patience_us) {
   struct pool *pool = keeper->local->pool;
   settle(cell);
   cell_end_within(cell, patience_us);
-  place_on_free(keeper->place);
+  place_on_free(keeper);
   pool_pump(pool);
 }
 

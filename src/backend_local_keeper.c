@@ -187,14 +187,13 @@ static void on_ready(struct keeper *keeper, const struct delivery *in) {
   keeper->verified = !isolation || strcmp(isolation, "unverified") != 0;
   keeper->info = engine_intern_place(in->text, in->text_bytes);
   engine_timer_stop(&keeper->timer);
-  place_on_ready(keeper->place);
+  place_on_ready(keeper);
 }
 
 static void on_fork_pause_over(struct engine_timer *timer) {
   struct keeper *keeper = CONTAINER_OF(timer, struct keeper, fork_timer);
   struct pool *pool = keeper->local->pool;
-  if (keeper->place)
-    place_on_free(keeper->place);
+  place_on_free(keeper);
   pool_pump(pool);
 }
 
@@ -235,7 +234,7 @@ static void on_parked(struct keeper *keeper, struct delivery *in) {
   keeper->fork_failures = 0;
   expect_life(keeper);
   park(keeper, cell);
-  place_on_parked(keeper->place, keeper);
+  place_on_parked(keeper);
 }
 
 static void on_gone(struct keeper *keeper, const struct delivery *in) {
@@ -251,8 +250,7 @@ static void on_gone(struct keeper *keeper, const struct delivery *in) {
   cell_on_gone(cell, &in->report);
   if (early && in->report.verdict != VERDICT_LOST)
     count_fork_failure(keeper, why, sizeof why - 1);
-  if (keeper->place)
-    place_on_free(keeper->place);
+  place_on_free(keeper);
 }
 
 static void on_failed(struct keeper *keeper, const struct delivery *in) {

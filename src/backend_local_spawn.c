@@ -116,6 +116,7 @@ struct keeper *keeper_start(struct place *place, struct jail_error *error) {
   keeper->place = place;
   keeper->language = place->language;
   keeper->cold = config->cold;
+  keeper->born_us = engine_now_us();
   keeper->pidfd = -1;
   keeper->next = place->local->keepers;
   place->local->keepers = keeper;
@@ -216,7 +217,6 @@ static void on_exit_news(uv_poll_t *poll, int status, int events) {
 
 void keeper_end(struct keeper *keeper, bool by_force) {
   struct place *place = keeper->place;
-  bool was_ready = keeper->state == KEEPER_READY;
   if (keeper->state == KEEPER_ENDING)
     return;
   keeper->state = KEEPER_ENDING;
@@ -241,5 +241,5 @@ void keeper_end(struct keeper *keeper, bool by_force) {
               local_language(keeper->language));
     keeper->why.retryable = true;
   }
-  place_on_end(place, &keeper->why, was_ready);
+  place_on_end(place, keeper);
 }

@@ -84,7 +84,7 @@ struct jail_outcome {
   uint64_t stdout_dropped, stderr_dropped;
   struct jail_text result, out, err; // result: JSON, checked
   bool remote;                       // another host's answer: what it did not measure is -1, its place is in `jail`
-  struct jail_text jail;             // remote: { isolation, layers, missing, runtime, start } as JSON, checked; may be absent
+  struct jail_text jail; // remote: { isolation, layers, missing, runtime, start } as JSON, checked; may be absent
   struct jail_fault fault;
 };
 void jail_outcome_free(struct jail_outcome *outcome); // takes it; NULL is fine
@@ -112,6 +112,7 @@ struct jail_config {                     // everything borrowed for the call, an
   size_t boot_bytes[JAIL_LANGUAGE_COUNT];
   uint32_t parked, max_concurrent, max_queue, queue_timeout_ms, idle_ms;
   uint64_t max_total_memory_mb;
+  uint32_t renew_cells, renew_ms; // a zygote is replaced after so many cells, or so long
   bool cold;
   // A jail elsewhere instead, over HTTP. max_concurrent is then how many connections there may be.
   const char *url;   // whole, with its path; NULL: a local jail

@@ -414,8 +414,8 @@ bool json_bool(const struct json_doc *doc, int value, bool *truth) {
 // Where it has escapes, what they stand for is compared.
 static bool means(const struct json_doc *doc, int value, const char *plain) {
   struct jail_text left = {0}, right = {0};
-  bool is_same = json_text(doc, value, &left) && !text_from_utf8(&right, plain, strlen(plain)) &&
-                 left.units == right.units;
+  bool is_same =
+    json_text(doc, value, &left) && !text_from_utf8(&right, plain, strlen(plain)) && left.units == right.units;
   for (size_t i = 0; is_same && i < left.units; i++) {
     unsigned a = left.wide ? ((const uint16_t *)left.data)[i] : ((const unsigned char *)left.data)[i];
     unsigned b = right.wide ? ((const uint16_t *)right.data)[i] : ((const unsigned char *)right.data)[i];

@@ -40,8 +40,8 @@ bool json_integer(const struct json_doc *doc, int value, int64_t *number);     /
 bool json_is_array(const struct json_doc *doc, int value);
 bool json_is_string(const struct json_doc *doc, int value);
 bool json_bool(const struct json_doc *doc, int value, bool *truth);
-bool json_number(const struct json_doc *doc, int value, double *number);        // of any size
-bool json_equals(const struct json_doc *doc, int value, const char *plain);     // is a string, and says this
+bool json_number(const struct json_doc *doc, int value, double *number);    // of any size
+bool json_equals(const struct json_doc *doc, int value, const char *plain); // is a string, and says this
 // The members of these names, each -1 where it is not there, in one pass. False
 // where one is there twice, or some name is written with escapes (which may hide one).
 bool json_members(const struct json_doc *doc, int object, const char *const *names, int *values, int count);

@@ -208,8 +208,8 @@ static void read_status(struct reading *in) {
   out->status = (enum jail_status)read_word(in, in->at[STATUS], "status", words, sizeof words / sizeof *words);
   if (!json_bool(&in->doc, in->at[OK], &ok) || ok != (out->status == JAIL_STATUS_OK))
     in->wrong = in->wrong ? in->wrong : "ok";
-  if (is_there(in, in->at[TIMED_OUT]) && (!json_bool(&in->doc, in->at[TIMED_OUT], &timed_out) ||
-                                          timed_out != (out->status == JAIL_STATUS_TIMEOUT)))
+  if (is_there(in, in->at[TIMED_OUT]) &&
+      (!json_bool(&in->doc, in->at[TIMED_OUT], &timed_out) || timed_out != (out->status == JAIL_STATUS_TIMEOUT)))
     in->wrong = in->wrong ? in->wrong : "timedOut";
 }
 
@@ -316,9 +316,7 @@ static void read_older(struct reading *in) {
   if (is_there(in, in->at[TIMED_OUT]) && !json_bool(&in->doc, in->at[TIMED_OUT], &timed_out))
     in->wrong = in->wrong ? in->wrong : "timedOut";
   out->run_us = read_ms(in, in->at[DURATION_MS], "durationMs");
-  out->status = timed_out             ? JAIL_STATUS_TIMEOUT
-                : out->exit_code == 0 ? JAIL_STATUS_OK
-                                      : JAIL_STATUS_ERROR;
+  out->status = timed_out ? JAIL_STATUS_TIMEOUT : out->exit_code == 0 ? JAIL_STATUS_OK : JAIL_STATUS_ERROR;
 }
 
 static void read_result(struct reading *in) {

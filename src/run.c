@@ -105,9 +105,15 @@ void jail_outcome_free(struct jail_outcome *outcome) {
   if (!outcome)
     return;
   struct jail_text *texts[] = {
-    &outcome->result, &outcome->jail,      &outcome->out,           &outcome->err,
-    &outcome->fault.name,  &outcome->fault.message, &outcome->fault.source_line,
-    &outcome->fault.stack, &outcome->fault.path,
+    &outcome->result,
+    &outcome->jail,
+    &outcome->out,
+    &outcome->err,
+    &outcome->fault.name,
+    &outcome->fault.message,
+    &outcome->fault.source_line,
+    &outcome->fault.stack,
+    &outcome->fault.path,
   };
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     text_free(texts[i]);

@@ -3,12 +3,13 @@
 // Whatever happens, each promise settles once and nothing is left behind.
 
 const assert = require('node:assert/strict');
+const { execFileSync } = require('node:child_process');
 const fs = require('node:fs');
 const path = require('node:path');
 const { describe, it } = require('node:test');
 const { setTimeout: sleep } = require('node:timers/promises');
 const { createJail, JailError, runCode } = require('../lib/index.js');
-const { descendants, measure, survivors, until } = require('./helpers/baseline.js');
+const { descendants, measure, slack, survivors, until } = require('./helpers/baseline.js');
 const { startHost } = require('./helpers/host.js');
 const { matches, openJail } = require('./helpers/run.js');
 
@@ -41,7 +42,7 @@ describe('the end of a host with runs in flight', () => {
     await goneWith(host, async () => {
       const start = performance.now();
       assert.equal((await host.exited).code, 5);
-      assert.ok(performance.now() - start < 3000);
+      assert.ok(performance.now() - start < 3000 * slack());
     });
   });
 
@@ -134,7 +135,7 @@ describe('AbortSignal', () => {
       const start = performance.now();
       controller.abort(reason);
       await settled;
-      assert.ok(performance.now() - start < 50, `it took ${performance.now() - start} ms to reject`);
+      assert.ok(performance.now() - start < 50 * slack(), `it took ${performance.now() - start} ms to reject`);
       assert.ok(before.size > 0);
     }
     const busy = () =>
@@ -232,7 +233,7 @@ describe('crowds and queues', () => {
       const next = await narrow.runCode({ language: 'python', code: 'result = 2' });
       await slow;
       assert.ok(next.usage.queueMs >= 200, `queueMs ${next.usage.queueMs}`);
-      assert.ok(next.usage.runMs < 200, `runMs ${next.usage.runMs}`);
+      assert.ok(next.usage.runMs < 200 * slack(), `runMs ${next.usage.runMs}`);
     } finally {
       await narrow.close();
     }
@@ -263,16 +264,26 @@ describe('starved hosts', () => {
     }
   });
 
-  it('stopped and continued between two requests, the next is answered', async () => {
-    const host = startHost('busy');
-    await host.line(/^busy/);
-    host.child.kill('SIGSTOP');
-    await sleep(300);
-    host.child.kill('SIGCONT');
+  it('stopped and continued between two requests and within one, each is answered', async () => {
+    const host = startHost('serve', [], { stdio: ['pipe', 'pipe', 'pipe'] });
+    const ask = async (name, code) => {
+      host.child.stdin.write(`${JSON.stringify({ name, language: 'python', code })}\n`);
+      return host.line(new RegExp(`^${name} `));
+    };
+    const pause = async () => {
+      host.child.kill('SIGSTOP');
+      await sleep(400);
+      host.child.kill('SIGCONT');
+    };
+    assert.equal(await ask('first', 'result = 1'), 'first ok 1');
+    await pause();
+    assert.equal(await ask('second', 'result = 2'), 'second ok 2');
+    const third = ask('third', 'import time\ntime.sleep(0.3)\nresult = 3');
     await sleep(100);
-    assert.equal(host.child.exitCode, null);
-    host.child.kill('SIGKILL');
-    await host.exited;
+    await pause();
+    assert.equal(await third, 'third ok 3');
+    host.child.stdin.end();
+    assert.equal((await host.exited).code, 0);
   });
 
   it('without a place to write, and with a strange umask and folder, it works', async () => {
@@ -390,6 +401,11 @@ describe('loading', () => {
       ];
       assert.equal(backend, 'local');
       assert.match(runtime, /^(node|python) \d+\.\d+/);
+      const guest = process.env.CODE_JAIL_TEST_NODE;
+      if (guest && runtime.startsWith('node')) {
+        const version = execFileSync(guest, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim();
+        assert.equal(runtime, `node ${version}`, 'the guest that CI asked for');
+      }
       assert.match(start, /^(parked|fork|cold)$/);
       assert.deepEqual([...layers, ...missing.map((one) => one.layer)].sort(), [...known].sort());
       for (const { reason } of missing) assert.ok(reason.length > 5, 'each missing layer has its reason');
@@ -429,6 +445,6 @@ describe('soak', () => {
     const host = startHost('simple');
     assert.equal(await host.line(/^results/), 'results 42');
     assert.equal((await host.exited).code, 0);
-    assert.ok(performance.now() - start < 10000);
+    assert.ok(performance.now() - start < 10000 * slack());
   });
 });

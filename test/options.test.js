@@ -198,6 +198,7 @@ describe('a configuration', () => {
     refusesConfig({ caps: { timeoutMs: 60001 } }, /caps\.timeoutMs/);
     const { limits: own } = readConfig({ defaults: { timeoutMs: 5, env: { A: 'b' }, resultAs: 'text', tenant: 't' } });
     const request = readRequest(good, own);
+    assert.equal(readRequest({ ...good, env: {} }, own).env, '', 'an empty one is not an absent one');
     assert.deepEqual([request.timeoutMs, request.env, request.asText, request.tenant], [5, 'A=b\0', true, 't']);
   });
 });

@@ -159,7 +159,9 @@ describe('idle and close', () => {
     await jail.runCode(job('ok'));
     assert.ok(await until(() => jail.stats().zygotes === 0, 3000));
     assert.equal(jail.stats().cells.javascript, 0);
-    assert.equal((await jail.runCode(job('ok'))).status, 'ok');
+    const { status, usage } = await jail.runCode(job('ok'));
+    assert.equal(status, 'ok');
+    assert.ok(usage.startMs < 90, `no pause as after a failure: ${usage.startMs} ms`);
     await jail.warm(['python']);
     assert.ok(await until(() => jail.stats().zygotes === 0, 3000), 'one that was only warmed too');
   });
@@ -179,5 +181,28 @@ describe('idle and close', () => {
   it('of a jail that never ran is at once', async () => {
     const jail = fakeJail();
     await jail.close();
+  });
+});
+
+describe('renewal', () => {
+  it('another takes over after so many cells, and no run notices', async () => {
+    const jail = fakeJail('ok', { parked: 2 }, { renewal: { cells: 20, ms: 3600000 } });
+    for (let i = 0; i < 60; i++) assert.equal((await jail.runCode(job('ok', { input: i }))).result, i);
+    assert.ok(await until(() => jail.stats().zygotes === 1, 2000), 'the old one ends');
+    assert.equal(jail.stats().zygoteStarts, 2, 'at most one a minute');
+    assert.ok(await until(() => descendants().filter((one) => /keeper/.test(one.comm)).length >= 1));
+    assert.equal((await jail.runCode(job('ok'))).jail.start, 'parked');
+  });
+
+  it('or so long; what the old one still runs ends in peace', async () => {
+    const jail = fakeJail('ok', { parked: 1, maxConcurrent: 4 }, { renewal: { cells: 1000, ms: 50 } });
+    await jail.runCode(job('ok'));
+    const long = jail.runCode(job('sleep', { timeoutMs: 300 }));
+    await sleep(100);
+    assert.equal((await jail.runCode(job('ok'))).status, 'ok');
+    assert.ok(await until(() => jail.stats().zygoteStarts === 2, 1000));
+    assert.equal((await jail.runCode(job('ok'))).status, 'ok');
+    assert.equal((await long).status, 'timeout');
+    assert.ok(await until(() => jail.stats().zygotes === 1, 2000));
   });
 });

@@ -78,4 +78,9 @@ async function timerLag(work, stepMs = 10) {
   }
 }
 
-module.exports = { descendants, survivors, measure, until, timerLag, readStat };
+/** By how much a bound on time is stretched: a machine with more to do than cores is not at fault. */
+function slack() {
+  return Math.max(1, (2 * os.loadavg()[0]) / os.availableParallelism());
+}
+
+module.exports = { slack, descendants, survivors, measure, until, timerLag, readStat };

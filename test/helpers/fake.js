@@ -35,10 +35,10 @@ function build() {
 }
 
 /** @param {string} mode which keeper: /fake/MODE */
-function fakeJail(mode = 'ok', config = {}) {
+function fakeJail(mode = 'ok', config = {}, how = {}) {
   const parts = { keeper: build(), guestNode: '/fake/node', guestPython: '/fake/python', guestDir: '/fake' };
   const runtime = { path: `/fake/${mode}` };
-  const jail = makeJail({ parked: 1, node: runtime, python: runtime, ...config }, { parts });
+  const jail = makeJail({ parked: 1, node: runtime, python: runtime, ...config }, { parts, ...how });
   after(() => jail.close());
   return jail;
 }

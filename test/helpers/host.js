@@ -32,7 +32,7 @@ function startHost(name, args = [], { shell, env, ...options } = {}) {
     });
   });
   /** The first line that matches; rejects if the host ends without it. */
-  const line = (pattern, timeoutMs = 30000) =>
+  const line = (pattern, timeoutMs = 60000) =>
     new Promise((resolve, reject) => {
       const timer = setTimeout(() => fail('timed out'), timeoutMs);
       const fail = (why) => {
