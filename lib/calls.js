@@ -149,11 +149,7 @@ function onOutcome(
     return;
   }
   const isLocal = call.backend === 'local';
-  const place = isLocal
-    ? placeOf(placeNumber, layers)
-    : jailText === undefined
-      ? UNVERIFIED
-      : remotePlaceOf(jailText);
+  const place = isLocal ? placeOf(placeNumber, layers) : jailText === undefined ? UNVERIFIED : remotePlaceOf(jailText);
   const result = {
     id: call.id,
     ok: status === 0,
@@ -199,7 +195,9 @@ function onOutcome(
     try {
       result.result = JSON.parse(resultText); // checked by the engine
     } catch (error) {
-      call.reject(new JailError('ERR_JAIL_PROTOCOL', 'the result is not JSON', { backend: call.backend, cause: error }));
+      call.reject(
+        new JailError('ERR_JAIL_PROTOCOL', 'the result is not JSON', { backend: call.backend, cause: error }),
+      );
       return;
     }
   }

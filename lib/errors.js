@@ -12,7 +12,11 @@ class JailError extends Error {
    * @param {string} message
    * @param {{ retryable?: boolean, backend?: string | null, retryAfterMs?: number | null, httpStatus?: number | null, cause?: unknown }} [facts]
    */
-  constructor(code, message, { retryable = false, backend = null, retryAfterMs = null, httpStatus = null, cause } = {}) {
+  constructor(
+    code,
+    message,
+    { retryable = false, backend = null, retryAfterMs = null, httpStatus = null, cause } = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.code = code;
     this.retryable = retryable;

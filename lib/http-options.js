@@ -41,7 +41,9 @@ function readUrl(name, text) {
     throw misconfigured(`${name} holds a user or password; the token goes into CODE_SANDBOX_TOKEN or \`token\``);
   if (/[?#]/.test(text)) throw misconfigured(`${name} must be the service's base: no ? and no #`);
   if (url.protocol === 'http:' && !isLoopback(url.hostname))
-    throw misconfigured(`${name} is http:, which would send the token in clear; use https: (http: is for loopback only)`);
+    throw misconfigured(
+      `${name} is http:, which would send the token in clear; use https: (http: is for loopback only)`,
+    );
   const base = url.pathname.replace(/\/+$/, '');
   return `${url.origin}${base.endsWith(EXEC_PATH) ? base : base + EXEC_PATH}`;
 }
@@ -74,8 +76,7 @@ function headerText(headers) {
   let text = '';
   for (const name of names) {
     const value = headers[name];
-    if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name))
-      throw misconfigured('headers has a name that is none of HTTP’s');
+    if (!/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name)) throw misconfigured('headers has a name that is none of HTTP’s');
     if (OURS.test(name)) throw misconfigured(`headers must not set ${name}: code-jail does`);
     if (typeof value !== 'string' || /[^ -~]|^ | $/.test(value) || value === '')
       throw misconfigured(`headers.${name} must be a string of printable ASCII, not empty, without spaces around it`);

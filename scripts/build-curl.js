@@ -95,7 +95,11 @@ function run(command, args, options = {}) {
     ...options,
     env: { ...process.env, LC_ALL: 'C', ...options.env },
   });
-  return { ok: done.status === 0, stdout: done.stdout ?? '', output: `${done.stdout ?? ''}${done.stderr ?? done.error}` };
+  return {
+    ok: done.status === 0,
+    stdout: done.stdout ?? '',
+    output: `${done.stdout ?? ''}${done.stderr ?? done.error}`,
+  };
 }
 
 function must(step, command, args, options) {
@@ -114,7 +118,9 @@ function opensslDir() {
   const wanted = process.env.CODE_JAIL_OPENSSL_LIBDIR;
   const triplet = { x64: 'x86_64-linux-gnu', arm64: 'aarch64-linux-gnu' }[process.arch];
   const dirs = [wanted, triplet && `/usr/lib/${triplet}`, '/usr/lib64', '/usr/lib', '/usr/local/lib'];
-  return dirs.find((dir) => dir && fs.existsSync(path.join(dir, 'libssl.a')) && fs.existsSync(path.join(dir, 'libcrypto.a')));
+  return dirs.find(
+    (dir) => dir && fs.existsSync(path.join(dir, 'libssl.a')) && fs.existsSync(path.join(dir, 'libcrypto.a')),
+  );
 }
 
 /** The folder the result belongs into: a hash of everything it depends on. */
@@ -122,7 +128,8 @@ function prefix() {
   const sum = crypto.createHash('sha256');
   const openssl = opensslDir();
   for (const part of [
-    fs.readFileSync(__filename),
+    JSON.stringify([HIDDEN, NGHTTP2_OPTIONS, CURL_OPTIONS]),
+    `${cmake}${buildInto}`, // their text
     process.arch,
     process.env.CC ?? '',
     openssl ?? '',
@@ -176,11 +183,18 @@ function codename() {
 // entries are left out: they have no sources, and none of ours.
 function sourceEntries() {
   const release = codename();
-  const isOurs = (suite) => suite.replace(/[-/](updates|security|backports)$/, '') === release && !/backports/.test(suite);
+  const isOurs = (suite) =>
+    suite.replace(/[-/](updates|security|backports)$/, '') === release && !/backports/.test(suite);
   const dirs = ['/etc/apt/sources.list.d'];
   const files = ['/etc/apt/sources.list'];
   for (const dir of dirs) {
-    if (fs.existsSync(dir)) files.push(...fs.readdirSync(dir).sort().map((name) => path.join(dir, name)));
+    if (fs.existsSync(dir))
+      files.push(
+        ...fs
+          .readdirSync(dir)
+          .sort()
+          .map((name) => path.join(dir, name)),
+      );
   }
   const entries = new Set();
   for (const file of files) {
@@ -227,10 +241,13 @@ function oneLine(text, isOurs) {
 function fetchSources(work) {
   const entries = sourceEntries();
   if (entries.length === 0) {
-    throw new CurlBuildError('libcurl: no entry of this distribution was found in apt’s sources; cannot fetch its source.');
+    throw new CurlBuildError(
+      'libcurl: no entry of this distribution was found in apt’s sources; cannot fetch its source.',
+    );
   }
   const state = path.join(work, 'apt');
-  for (const dir of ['lists/partial', 'cache/archives/partial']) fs.mkdirSync(path.join(state, dir), { recursive: true });
+  for (const dir of ['lists/partial', 'cache/archives/partial'])
+    fs.mkdirSync(path.join(state, dir), { recursive: true });
   fs.writeFileSync(path.join(state, 'sources.list'), `${entries.join('\n')}\n`);
   const options = {
     'Dir::Etc::sourcelist': path.join(state, 'sources.list'),
@@ -362,14 +379,15 @@ function ensure({ force = false, onStart = () => {}, onFallback = undefined } = 
     installTools();
     buildInto(prefix()); // after installTools: the hash depends on libssl-dev
   } catch (error) {
-    if (!(error instanceof CurlBuildError) || !onFallback || !run('pkg-config', ['--exists', 'libcurl']).ok) throw error;
+    if (!(error instanceof CurlBuildError) || !onFallback || !run('pkg-config', ['--exists', 'libcurl']).ok)
+      throw error;
     onFallback(error.message);
     return false;
   }
   return true;
 }
 
-module.exports = { ensure, mode, prefix, CurlBuildError };
+module.exports = { ensure, mode, prefix, print, CurlBuildError };
 
 if (require.main === module) {
   const args = process.argv.slice(2);

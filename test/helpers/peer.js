@@ -193,13 +193,27 @@ function makeAuthority() {
       const n = String(serial++);
       openssl(dir, 'req', '-new', ...key, '-keyout', `${n}.key`, '-out', `${n}.csr`, '-subj', '/CN=test peer');
       fs.writeFileSync(path.join(dir, `${n}.ext`), `subjectAltName=${names}\n`);
-      const dates = expired
-        ? ['-not_before', '20200101000000Z', '-not_after', '20200102000000Z']
-        : ['-days', '1'];
+      const dates = expired ? ['-not_before', '20200101000000Z', '-not_after', '20200102000000Z'] : ['-days', '1'];
       if (expired) caSign(dir, n);
       else
-        openssl(dir, 'x509', '-req', '-in', `${n}.csr`, '-CA', 'ca.pem', '-CAkey', 'ca.key', '-set_serial', `10${n}`,
-          '-extfile', `${n}.ext`, '-out', `${n}.pem`, ...dates);
+        openssl(
+          dir,
+          'x509',
+          '-req',
+          '-in',
+          `${n}.csr`,
+          '-CA',
+          'ca.pem',
+          '-CAkey',
+          'ca.key',
+          '-set_serial',
+          `10${n}`,
+          '-extfile',
+          `${n}.ext`,
+          '-out',
+          `${n}.pem`,
+          ...dates,
+        );
       return { key: read(`${n}.key`), cert: read(`${n}.pem`) };
     },
     remove: () => fs.rmSync(dir, { recursive: true, force: true }),
@@ -214,8 +228,28 @@ function caSign(dir, n) {
     path.join(dir, 'ca.cnf'),
     '[ca]\ndefault_ca=d\n[d]\ndatabase=index.txt\nserial=serial\nnew_certs_dir=.\ndefault_md=sha256\npolicy=p\n[p]\ncommonName=supplied\n',
   );
-  openssl(dir, 'ca', '-batch', '-config', 'ca.cnf', '-cert', 'ca.pem', '-keyfile', 'ca.key', '-in', `${n}.csr`, '-out',
-    `${n}.pem`, '-notext', '-extfile', `${n}.ext`, '-startdate', '20200101000000Z', '-enddate', '20200102000000Z');
+  openssl(
+    dir,
+    'ca',
+    '-batch',
+    '-config',
+    'ca.cnf',
+    '-cert',
+    'ca.pem',
+    '-keyfile',
+    'ca.key',
+    '-in',
+    `${n}.csr`,
+    '-out',
+    `${n}.pem`,
+    '-notext',
+    '-extfile',
+    `${n}.ext`,
+    '-startdate',
+    '20200101000000Z',
+    '-enddate',
+    '20200102000000Z',
+  );
 }
 
 module.exports = {

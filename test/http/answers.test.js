@@ -26,12 +26,20 @@ describe('answers', () => {
     reply = with_;
     return jail.runCode(job);
   };
-  const answering = (over) => ({ job, response }) => send(response, 200, answerTo(job, over));
-  const raw = (status, body, headers) => ({ response }) => send(response, status, body, headers);
+  const answering =
+    (over) =>
+    ({ job, response }) =>
+      send(response, 200, answerTo(job, over));
+  const raw =
+    (status, body, headers) =>
+    ({ response }) =>
+      send(response, status, body, headers);
 
   describe('a good one', () => {
     it('gives every field, with the path taken as the backend', async () => {
-      const result = await run(answering({ result: { v: [1, 2.5, null, 'é'] }, stdout: 'a\u0000é😀\ud800', stderr: 'e' }));
+      const result = await run(
+        answering({ result: { v: [1, 2.5, null, 'é'] }, stdout: 'a\u0000é😀\ud800', stderr: 'e' }),
+      );
       assert.deepEqual(result, {
         id: result.id,
         ok: true,
@@ -163,8 +171,10 @@ describe('answers', () => {
   });
 
   describe('minIsolation', () => {
-    const at = (isolation) => ({ job, response }) =>
-      send(response, 200, answerTo(job, { jail: { ...answerTo(job).jail, isolation } }));
+    const at =
+      (isolation) =>
+      ({ job, response }) =>
+        send(response, 200, answerTo(job, { jail: { ...answerTo(job).jail, isolation } }));
     for (const [asked, got, passes] of [
       ['process', 'process', true],
       ['process', 'microvm', true],
@@ -183,12 +193,17 @@ describe('answers', () => {
   });
 
   describe('no result: ERR_JAIL_PROTOCOL', () => {
-    const without = (key) => ({ job, response }) => {
-      const answer = answerTo(job);
-      delete answer[key];
-      send(response, 200, answer);
-    };
-    const text = (change) => ({ job, response }) => send(response, 200, change(JSON.stringify(answerTo(job))));
+    const without =
+      (key) =>
+      ({ job, response }) => {
+        const answer = answerTo(job);
+        delete answer[key];
+        send(response, 200, answer);
+      };
+    const text =
+      (change) =>
+      ({ job, response }) =>
+        send(response, 200, change(JSON.stringify(answerTo(job))));
     const table = {
       'a wrong id': answering({ id: 'other' }),
       'no id': without('id'),
@@ -234,9 +249,16 @@ describe('answers', () => {
       'status 201': ({ job, response }) => send(response, 201, answerTo(job)),
       'HTML with 200': raw(200, '<html><title>Welcome</title></html>', { 'content-type': 'text/html' }),
       'compressed although not asked for': ({ job, response }) =>
-        send(response, 200, require('node:zlib').gzipSync(JSON.stringify(answerTo(job))).toString('latin1'), {
-          'content-encoding': 'gzip',
-        }),
+        send(
+          response,
+          200,
+          require('node:zlib')
+            .gzipSync(JSON.stringify(answerTo(job)))
+            .toString('latin1'),
+          {
+            'content-encoding': 'gzip',
+          },
+        ),
     };
     for (const [name, handler] of Object.entries(table)) {
       it(name, async () => {
@@ -270,32 +292,115 @@ describe('answers', () => {
   });
 
   describe('refusals', () => {
-    const ours = (status, code, message, headers, more) =>
-      raw(status, { error: { code, message, ...more } }, headers);
+    const ours = (status, code, message, headers, more) => raw(status, { error: { code, message, ...more } }, headers);
     const html = { 'content-type': 'text/html; charset=utf-8' };
     const table = [
       // name, answer, code, retryable, message
-      ['400 with the peer’s message', ours(400, 'ERR_JAIL_INVALID_REQUEST', 'timeoutMs is 20000; the limit is 10000 ms'), 'ERR_JAIL_INVALID_REQUEST', false, /^timeoutMs is 20000; the limit is 10000 ms$/],
-      ['400 of somebody else', raw(400, 'Bad Request', { 'content-type': 'text/plain' }), 'ERR_JAIL_INVALID_REQUEST', false, /answered 400 \(text\/plain\): "Bad Request"/],
+      [
+        '400 with the peer’s message',
+        ours(400, 'ERR_JAIL_INVALID_REQUEST', 'timeoutMs is 20000; the limit is 10000 ms'),
+        'ERR_JAIL_INVALID_REQUEST',
+        false,
+        /^timeoutMs is 20000; the limit is 10000 ms$/,
+      ],
+      [
+        '400 of somebody else',
+        raw(400, 'Bad Request', { 'content-type': 'text/plain' }),
+        'ERR_JAIL_INVALID_REQUEST',
+        false,
+        /answered 400 \(text\/plain\): "Bad Request"/,
+      ],
       ['401', ours(401, 'ERR_JAIL_UNAUTHORIZED', 'no'), 'ERR_JAIL_UNAUTHORIZED', false, /401.*token/],
-      ['403 of Cloud Run’s front', raw(403, '<html><title>403 Forbidden</title></html>', html), 'ERR_JAIL_UNAUTHORIZED', false, /403 \(text\/html/],
+      [
+        '403 of Cloud Run’s front',
+        raw(403, '<html><title>403 Forbidden</title></html>', html),
+        'ERR_JAIL_UNAUTHORIZED',
+        false,
+        /403 \(text\/html/,
+      ],
       ['404', raw(404, 'not here'), 'ERR_JAIL_CONFIG', false, /404.*is the URL/],
       ['405', raw(405, ''), 'ERR_JAIL_CONFIG', false, /405/],
       ['409', raw(409, ''), 'ERR_JAIL_PROTOCOL', false, /409/],
-      ['413', ours(413, 'ERR_JAIL_INVALID_REQUEST', 'the body is too large'), 'ERR_JAIL_INVALID_REQUEST', false, /too large/],
+      [
+        '413',
+        ours(413, 'ERR_JAIL_INVALID_REQUEST', 'the body is too large'),
+        'ERR_JAIL_INVALID_REQUEST',
+        false,
+        /too large/,
+      ],
       ['418', raw(418, 'teapot'), 'ERR_JAIL_PROTOCOL', false, /418/],
-      ['minIsolation refused by the peer', ours(400, 'ERR_JAIL_ISOLATION', 'this service is process'), 'ERR_JAIL_ISOLATION', false, /process/],
-      ['429 without a time', raw(429, 'Rate exceeded.', { 'content-type': 'text/plain' }), 'ERR_JAIL_OVERLOADED', true, /429.*Rate exceeded/],
-      ['429, too far ahead', ours(429, 'ERR_JAIL_OVERLOADED', 'full', { 'retry-after': '3600' }), 'ERR_JAIL_OVERLOADED', true, /full/],
-      ['429, absurdly far ahead', ours(429, 'ERR_JAIL_OVERLOADED', 'full', { 'retry-after': '99999999999999' }), 'ERR_JAIL_OVERLOADED', true, /full/],
-      ['429 from the queue', ours(429, 'ERR_JAIL_QUEUE_TIMEOUT', 'waited', { 'retry-after': '3600' }), 'ERR_JAIL_QUEUE_TIMEOUT', true, /waited/],
+      [
+        'minIsolation refused by the peer',
+        ours(400, 'ERR_JAIL_ISOLATION', 'this service is process'),
+        'ERR_JAIL_ISOLATION',
+        false,
+        /process/,
+      ],
+      [
+        '429 without a time',
+        raw(429, 'Rate exceeded.', { 'content-type': 'text/plain' }),
+        'ERR_JAIL_OVERLOADED',
+        true,
+        /429.*Rate exceeded/,
+      ],
+      [
+        '429, too far ahead',
+        ours(429, 'ERR_JAIL_OVERLOADED', 'full', { 'retry-after': '3600' }),
+        'ERR_JAIL_OVERLOADED',
+        true,
+        /full/,
+      ],
+      [
+        '429, absurdly far ahead',
+        ours(429, 'ERR_JAIL_OVERLOADED', 'full', { 'retry-after': '99999999999999' }),
+        'ERR_JAIL_OVERLOADED',
+        true,
+        /full/,
+      ],
+      [
+        '429 from the queue',
+        ours(429, 'ERR_JAIL_QUEUE_TIMEOUT', 'waited', { 'retry-after': '3600' }),
+        'ERR_JAIL_QUEUE_TIMEOUT',
+        true,
+        /waited/,
+      ],
       ['500', raw(500, 'oops'), 'ERR_JAIL_UNAVAILABLE', false, /500/],
       ['500 of ours', ours(500, 'ERR_JAIL_DEADLINE', 'late'), 'ERR_JAIL_DEADLINE', false, /late/],
-      ['502 with HTML (O47)', raw(502, '<html><head><title>502 Bad Gateway</title></head><body>gw</body></html>', html), 'ERR_JAIL_UNAVAILABLE', false, /502 \(text\/html.*Bad Gateway gw/],
-      ['503 of a gateway: the instance may have died of this run', raw(503, 'Service Unavailable', { 'content-type': 'text/plain' }), 'ERR_JAIL_UNAVAILABLE', false, /503/],
-      ['503 draining', ours(503, 'ERR_JAIL_UNAVAILABLE', 'draining', { 'retry-after': '3600' }), 'ERR_JAIL_UNAVAILABLE', true, /draining/],
-      ['504 with HTML (O47)', raw(504, '<html>gateway</html>', html), 'ERR_JAIL_UNAVAILABLE', false, /504.*not repeated/],
-      ['a code that is not the peer’s to give', ours(500, 'ERR_JAIL_CLOSED', 'x'), 'ERR_JAIL_UNAVAILABLE', false, /500/],
+      [
+        '502 with HTML (O47)',
+        raw(502, '<html><head><title>502 Bad Gateway</title></head><body>gw</body></html>', html),
+        'ERR_JAIL_UNAVAILABLE',
+        false,
+        /502 \(text\/html.*Bad Gateway gw/,
+      ],
+      [
+        '503 of a gateway: the instance may have died of this run',
+        raw(503, 'Service Unavailable', { 'content-type': 'text/plain' }),
+        'ERR_JAIL_UNAVAILABLE',
+        false,
+        /503/,
+      ],
+      [
+        '503 draining',
+        ours(503, 'ERR_JAIL_UNAVAILABLE', 'draining', { 'retry-after': '3600' }),
+        'ERR_JAIL_UNAVAILABLE',
+        true,
+        /draining/,
+      ],
+      [
+        '504 with HTML (O47)',
+        raw(504, '<html>gateway</html>', html),
+        'ERR_JAIL_UNAVAILABLE',
+        false,
+        /504.*not repeated/,
+      ],
+      [
+        'a code that is not the peer’s to give',
+        ours(500, 'ERR_JAIL_CLOSED', 'x'),
+        'ERR_JAIL_UNAVAILABLE',
+        false,
+        /500/,
+      ],
     ]; // prettier-ignore
     for (const [name, handler, code, retryable, message] of table) {
       it(name, async () => {
@@ -312,7 +417,8 @@ describe('answers', () => {
     }
 
     it('Retry-After is told: seconds, milliseconds, a date', async () => {
-      const at = async (...args) => (await errorOf(run(ours(429, 'ERR_JAIL_OVERLOADED', 'full', ...args)))).retryAfterMs;
+      const at = async (...args) =>
+        (await errorOf(run(ours(429, 'ERR_JAIL_OVERLOADED', 'full', ...args)))).retryAfterMs;
       assert.equal(await at({ 'retry-after': '3600' }), 3600000);
       assert.equal(await at({}, { retryAfterMs: 3600001 }), 3600001);
       const ms = await at({ 'retry-after': new Date(Date.now() + 3600000).toUTCString() });
@@ -320,7 +426,11 @@ describe('answers', () => {
     });
 
     it('says nothing of what a peer echoes of the token or the headers', async () => {
-      const secret = createJail({ url: peer.url, token: TOKEN, headers: { 'X-Serverless-Authorization': 'Bearer abc.def.ghi' } });
+      const secret = createJail({
+        url: peer.url,
+        token: TOKEN,
+        headers: { 'X-Serverless-Authorization': 'Bearer abc.def.ghi' },
+      });
       const echoes = [
         raw(500, `you sent ${TOKEN} and Bearer abc.def.ghi`),
         raw(400, { error: { code: 'ERR_JAIL_INVALID_REQUEST', message: `bad token ${TOKEN}, abc.def.ghi` } }),

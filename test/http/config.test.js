@@ -58,7 +58,14 @@ describe('the URL', () => {
       assert.ok(!error.message.includes('hunter2'));
     });
   }
-  for (const fine of [url, 'http://127.0.0.1:1', 'http://127.9.9.9', 'http://localhost:1/p/', 'http://[::1]:1', 'HTTPS://SANDBOX.example/x'])
+  for (const fine of [
+    url,
+    'http://127.0.0.1:1',
+    'http://127.9.9.9',
+    'http://localhost:1/p/',
+    'http://[::1]:1',
+    'HTTPS://SANDBOX.example/x',
+  ])
     it(`accepted: ${fine}`, () => createJail({ url: fine, token: TOKEN }).close());
 });
 
@@ -151,7 +158,12 @@ describe('headers', () => {
     const from = peer.requests.length;
     for (const [fails, code] of [
       [() => Promise.reject(new Error('no metadata server')), 'ERR_JAIL_UNAVAILABLE'],
-      [() => { throw new Error('x'); }, 'ERR_JAIL_UNAVAILABLE'],
+      [
+        () => {
+          throw new Error('x');
+        },
+        'ERR_JAIL_UNAVAILABLE',
+      ],
       [() => 'Bearer x', 'ERR_JAIL_CONFIG'],
       [async () => ({ Authorization: 'x' }), 'ERR_JAIL_CONFIG'],
     ]) {
@@ -236,7 +248,11 @@ describe('the choice', () => {
 
   it('O50: proxies of the environment are not used', async () => {
     const before = { ...process.env };
-    Object.assign(process.env, { HTTP_PROXY: 'http://127.0.0.1:9', http_proxy: 'http://127.0.0.1:9', ALL_PROXY: 'http://127.0.0.1:9' });
+    Object.assign(process.env, {
+      HTTP_PROXY: 'http://127.0.0.1:9',
+      http_proxy: 'http://127.0.0.1:9',
+      ALL_PROXY: 'http://127.0.0.1:9',
+    });
     process.env.CODE_SANDBOX_URL = peer.url;
     process.env.CODE_SANDBOX_TOKEN = TOKEN;
     try {
@@ -268,6 +284,10 @@ describe('the choice', () => {
     process.env.CODE_SANDBOX_TOKEN = 'yet-another';
     await runCode(JOB);
     if (!global.gc) return;
-    assert.ok(await until(() => (global.gc(), peer.sockets.size <= 1), 5000), `${peer.sockets.size} connections`);
+    const collected = () => {
+      global.gc();
+      return peer.sockets.size <= 1;
+    };
+    assert.ok(await until(collected, 5000), `${peer.sockets.size} connections`);
   });
 });

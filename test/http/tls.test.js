@@ -10,7 +10,17 @@ const path = require('node:path');
 const { after, before, describe, it } = require('node:test');
 const { setTimeout: sleep } = require('node:timers/promises');
 const { createJail } = require('../..');
-const { TOKEN, answerTo, errorOf, good, hasOpenssl, listen, makeAuthority, send, startPeer } = require('../helpers/peer.js');
+const {
+  TOKEN,
+  answerTo,
+  errorOf,
+  good,
+  hasOpenssl,
+  listen,
+  makeAuthority,
+  send,
+  startPeer,
+} = require('../helpers/peer.js');
 const { until } = require('../helpers/baseline.js');
 
 const JOB = { language: 'javascript', code: 'return 1 + 1' };
@@ -41,15 +51,25 @@ describe('TLS', { skip: hasOpenssl() ? false : 'no openssl command to make certi
 
   it('a certificate of our authority, by name and by address', async () => {
     await against(await start(), async (jail) => assert.equal((await jail.runCode(JOB)).result, 2));
-    await against(await start({}, good, '127.0.0.1'), async (jail) => assert.equal((await jail.runCode(JOB)).result, 2));
+    await against(await start({}, good, '127.0.0.1'), async (jail) =>
+      assert.equal((await jail.runCode(JOB)).result, 2),
+    );
   });
 
   const refused = {
     'signed by nobody we know': [() => ({}), { ca: undefined }, /certificate|issuer/i],
     'for another host': [() => authority.issue('DNS:other.example'), {}, /subject name|certificate/i],
-    'for a wildcard of nothing here': [() => authority.issue('DNS:*.localhost.example'), {}, /subject name|certificate/i],
+    'for a wildcard of nothing here': [
+      () => authority.issue('DNS:*.localhost.example'),
+      {},
+      /subject name|certificate/i,
+    ],
     expired: [() => authority.issue(undefined, { expired: true }), {}, /expired/i],
-    'TLS 1.1 at most': [() => ({ maxVersion: 'TLSv1.1', minVersion: 'TLSv1', ciphers: 'ALL:@SECLEVEL=0' }), {}, /TLS|SSL|protocol|alert/i],
+    'TLS 1.1 at most': [
+      () => ({ maxVersion: 'TLSv1.1', minVersion: 'TLSv1', ciphers: 'ALL:@SECLEVEL=0' }),
+      {},
+      /TLS|SSL|protocol|alert/i,
+    ],
   };
   for (const [name, [options, config, message]] of Object.entries(refused)) {
     it(`refused: ${name}`, async () => {
@@ -75,8 +95,11 @@ describe('TLS', { skip: hasOpenssl() ? false : 'no openssl command to make certi
       .then((r) => console.log(r.result), (e) => console.log(e.message))`;
     const run = (env) =>
       new Promise((resolve) =>
-        require('node:child_process').execFile(process.execPath, ['-e', script], { env: { ...process.env, ...env } }, (_, out) =>
-          resolve(out.trim()),
+        require('node:child_process').execFile(
+          process.execPath,
+          ['-e', script],
+          { env: { ...process.env, ...env } },
+          (_, out) => resolve(out.trim()),
         ),
       );
     assert.equal(await run({ NODE_EXTRA_CA_CERTS: authority.caFile }), '2');
@@ -88,7 +111,10 @@ describe('TLS', { skip: hasOpenssl() ? false : 'no openssl command to make certi
     const peer = await start();
     const keylog = path.join(authority.dir, 'keylog');
     const conf = path.join(authority.dir, 'broken.cnf');
-    fs.writeFileSync(conf, 'openssl_conf = x\n[x]\nssl_conf = y\n[y]\nsystem_default = z\n[z]\nCipherString = NONE\nMaxProtocol = TLSv1\n');
+    fs.writeFileSync(
+      conf,
+      'openssl_conf = x\n[x]\nssl_conf = y\n[y]\nsystem_default = z\n[z]\nCipherString = NONE\nMaxProtocol = TLSv1\n',
+    );
     fs.writeFileSync(path.join(authority.dir, '.netrc'), 'default login a password b\n', { mode: 0o600 });
     fs.writeFileSync(path.join(authority.dir, '.curlrc'), 'insecure\nproxy = 127.0.0.1:9\n');
     const script = `
@@ -164,7 +190,10 @@ describe('TLS', { skip: hasOpenssl() ? false : 'no openssl command to make certi
       });
       await against(peer, async (jail) => {
         const results = await Promise.all(Array.from({ length: 100 }, (_, i) => jail.runCode({ ...JOB, id: `${i}` })));
-        assert.deepEqual(results.map(({ id }) => id), Array.from({ length: 100 }, (_, i) => `${i}`));
+        assert.deepEqual(
+          results.map(({ id }) => id),
+          Array.from({ length: 100 }, (_, i) => `${i}`),
+        );
         assert.deepEqual([...versions], ['2.0']);
         assert.equal(peer.connections(), 1);
       });
@@ -321,7 +350,9 @@ describe('TLS', { skip: hasOpenssl() ? false : 'no openssl command to make certi
     const peer = await start();
     const get = () =>
       new Promise((resolve, reject) => {
-        https.get(peer.url, { ca: authority.ca, agent: false }, (response) => response.resume().on('end', resolve)).on('error', reject);
+        https
+          .get(peer.url, { ca: authority.ca, agent: false }, (response) => response.resume().on('end', resolve))
+          .on('error', reject);
       });
     const zip = () => require('node:zlib').gunzipSync(require('node:zlib').gzipSync('x')).toString();
     await get();

@@ -127,7 +127,8 @@ describe('sizes', () => {
         socket.write('HTTP/1.1 200 OK\r\nx: ');
         endless(socket, 'y'.repeat(1 << 16));
       }),
-    'a flood of 1xx': () => startRawPeer((socket) => endless(socket, 'HTTP/1.1 103 Early Hints\r\nx: y\r\n\r\n'.repeat(1000))),
+    'a flood of 1xx': () =>
+      startRawPeer((socket) => endless(socket, 'HTTP/1.1 103 Early Hints\r\nx: y\r\n\r\n'.repeat(1000))),
     'endless HTML behind a 502': () =>
       startPeer(({ response }) => {
         response.writeHead(502, { 'content-type': 'text/html' });
@@ -149,11 +150,15 @@ describe('sizes', () => {
   }
 
   it('a large answer within its limits comes whole, and so does a large request', () =>
-    against(startPeer(({ job, response }) => send(response, 200, answerTo(job, { result: job.input }))), {}, async (jail) => {
-      const input = 'é'.repeat(3 << 20);
-      const result = await jail.runCode({ ...JOB, input, maxResultBytes: 16 << 20 });
-      assert.ok(result.result === input);
-    }));
+    against(
+      startPeer(({ job, response }) => send(response, 200, answerTo(job, { result: job.input }))),
+      {},
+      async (jail) => {
+        const input = 'é'.repeat(3 << 20);
+        const result = await jail.runCode({ ...JOB, input, maxResultBytes: 16 << 20 });
+        assert.ok(result.result === input);
+      },
+    ));
 
   it('a request that grows over 32 MiB on its way is refused', () =>
     against(startPeer(), {}, async (jail) => {
@@ -322,10 +327,14 @@ describe('what is sent again', () => {
     }));
 
   it('no more than a tenth of all calls', () =>
-    against(startPeer(({ response }) => send(response, 429, { error: { ...ours.error, retryAfterMs: 1 } })), {}, async (jail, peer) => {
-      for (let i = 0; i < 40; i++) await errorOf(jail.runCode(JOB));
-      assert.ok(peer.requests.length <= 40 + 4 + 2, `${peer.requests.length} requests for 40 calls`);
-    }));
+    against(
+      startPeer(({ response }) => send(response, 429, { error: { ...ours.error, retryAfterMs: 1 } })),
+      {},
+      async (jail, peer) => {
+        for (let i = 0; i < 40; i++) await errorOf(jail.runCode(JOB));
+        assert.ok(peer.requests.length <= 40 + 4 + 2, `${peer.requests.length} requests for 40 calls`);
+      },
+    ));
 
   it('not past the deadline', () =>
     against(refuseOnce(429, { 'retry-after': '6' }, ours), SHORT, async (jail) => {
@@ -397,15 +406,19 @@ describe('many at once', () => {
     ));
 
   it('the queue is bounded, in number and in time', () =>
-    against(startPeer(() => {}), { maxConnections: 1, maxQueue: 2, queueTimeoutMs: 100 }, async (jail, peer) => {
-      const first = errorOf(jail.runCode(QUICK));
-      await until(() => peer.requests.length === 1);
-      const rest = await Promise.all([1, 2, 3].map(() => errorOf(jail.runCode(QUICK))));
-      const codes = rest.map(({ code }) => code).sort();
-      assert.deepEqual(codes, ['ERR_JAIL_OVERLOADED', 'ERR_JAIL_QUEUE_TIMEOUT', 'ERR_JAIL_QUEUE_TIMEOUT']);
-      await jail.close();
-      assert.equal((await first).code, 'ERR_JAIL_CLOSED');
-    }));
+    against(
+      startPeer(() => {}),
+      { maxConnections: 1, maxQueue: 2, queueTimeoutMs: 100 },
+      async (jail, peer) => {
+        const first = errorOf(jail.runCode(QUICK));
+        await until(() => peer.requests.length === 1);
+        const rest = await Promise.all([1, 2, 3].map(() => errorOf(jail.runCode(QUICK))));
+        const codes = rest.map(({ code }) => code).sort();
+        assert.deepEqual(codes, ['ERR_JAIL_OVERLOADED', 'ERR_JAIL_QUEUE_TIMEOUT', 'ERR_JAIL_QUEUE_TIMEOUT']);
+        await jail.close();
+        assert.equal((await first).code, 'ERR_JAIL_CLOSED');
+      },
+    ));
 
   it('2,000 runs leave no descriptor, no thread and little memory behind', () =>
     against(startPeer(), {}, async (jail) => {
@@ -450,7 +463,9 @@ describe('names and addresses', () => {
   });
 
   it('localhost', () =>
-    against(startPeer(good, { name: 'localhost' }), {}, async (jail) => assert.equal((await jail.runCode(JOB)).result, 2)));
+    against(startPeer(good, { name: 'localhost' }), {}, async (jail) =>
+      assert.equal((await jail.runCode(JOB)).result, 2),
+    ));
 
   it('a name that does not exist', async () => {
     const jail = createJail({ url: 'https://sandbox.invalid', token: TOKEN });
