@@ -14,8 +14,9 @@
       'sources': [
         'src/addon.c', 'src/addon_value.c', 'src/jail.c', 'src/engine.c', 'src/engine_timer.c', 'src/pool.c',
         'src/run.c', 'src/backend_local.c', 'src/backend_local_place.c', 'src/backend_local_spawn.c',
-        'src/backend_local_keeper.c', 'src/backend_local_cell.c', 'src/backend_local_end.c', 'src/wire.c', 'src/json.c', 'src/text.c', 'src/buf.c',
-        'src/error.c', 'src/remote.c', 'src/backend_http.c', 'src/backend_http_curl.c', 'src/backend_http_connection.c',
+        'src/backend_local_keeper.c', 'src/backend_local_cell.c', 'src/backend_local_end.c', 'src/wire.c',
+        'src/json.c', 'src/json_scan.c', 'src/text.c', 'src/buf.c', 'src/error.c',
+        'src/remote.c', 'src/backend_http.c', 'src/backend_http_curl.c', 'src/backend_http_connection.c',
         'src/backend_http_trust.c', 'src/http_answer.c', 'src/addon_open.c',
       ],
       # libcurl, its OpenSSL and nghttp2 lie within, and bind to nothing outside: Node exports symbols of the same names.
@@ -39,7 +40,7 @@
       'target_name': 'code-jail-keeper',
       'type': 'executable',
       'sources': [
-        'src/guest/keeper.c', 'src/guest/birth.c', 'src/guest/watch.c', 'src/guest/closure.c', 'src/guest/ask.c',
+        'src/guest/keeper.c', 'src/guest/birth.c', 'src/guest/boot.c', 'src/guest/watch.c', 'src/guest/closure.c', 'src/guest/ask.c',
         'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)',
       ],
       'ldflags': ['-static', '-pthread'],

@@ -1,9 +1,10 @@
 'use strict';
-// `npm run bench [-- --quick] [--json] [--no-peers]`: what a run costs, beside
+// `npm run bench [-- --quick] [--json] [--no-peers] [--readme]`: what a run costs, beside
 // other ways to do the same, in one run on this machine. Prints the target of
 // each figure with it; nothing here fails for being slow.
 
 const { execFileSync } = require('node:child_process');
+const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { parseArgs } = require('node:util');
@@ -12,7 +13,12 @@ const { measurePeers } = require('./peers.js');
 const { digits, table } = require('./stats.js');
 
 const { values: options } = parseArgs({
-  options: { quick: { type: 'boolean' }, json: { type: 'boolean' }, 'no-peers': { type: 'boolean' } },
+  options: {
+    quick: { type: 'boolean' },
+    json: { type: 'boolean' },
+    'no-peers': { type: 'boolean' },
+    readme: { type: 'boolean' },
+  },
 });
 const RUNS = options.quick ? 40 : 400;
 
@@ -26,6 +32,7 @@ function progress(text) {
 }
 
 async function measure() {
+  const before = machine(); // its load is that of others, not yet ours
   progress('latency …');
   const latency = await latencies(RUNS);
   progress('throughput …');
@@ -41,12 +48,18 @@ async function measure() {
   progress('peers …');
   const peers = options['no-peers'] ? [] : await measurePeers(options.quick ? 5 : 60);
   progress('');
-  return { machine: machine(), starts, latency, perSecond, kill, pss, call, delay, peers };
+  return { machine: before, starts, latency, perSecond, kill, pss, call, delay, peers };
 }
 
 function machine() {
   const [cpu] = os.cpus();
-  return { cpu: cpu?.model.trim(), cores: os.cpus().length, kernel: os.release(), node: process.version };
+  return {
+    cpu: cpu?.model.trim(),
+    cores: os.cpus().length,
+    kernel: os.release(),
+    node: process.version,
+    load: os.loadavg()[0],
+  };
 }
 
 // Each figure with its target: [what, value, unit, target].
@@ -85,9 +98,43 @@ function verdict({ value, target, atLeast }) {
   return (atLeast ? value >= target : value <= target) ? 'met' : 'missed';
 }
 
+function describe({ cpu, cores, kernel, node, load }) {
+  return `${cpu}, ${cores} cores (load ${load.toFixed(1)} before), Linux ${kernel}, Node ${node}`;
+}
+
+// The README's tables, between its two markers.
+function writeReadme(seen) {
+  const file = path.join(__dirname, '..', 'README.md');
+  const ours = figures(seen).map(
+    (row) =>
+      `| ${row.what.trim()} | ${digits(row.value)} ${row.unit} | ${row.target === undefined ? '' : `${row.atLeast ? '≥' : '≤'} ${digits(row.target)}`} |`,
+  );
+  const peers = seen.peers.map(
+    (peer) =>
+      `| ${peer.name} | ${peer.failure ?? `${digits(peer.p50)} ms`} | ${peer.failure ? '' : `${digits(peer.p99)} ms`} |`,
+  );
+  const text = [
+    '<!-- bench: written by `npm run bench -- --readme` -->',
+    `\`npm run bench\`, one run: ${describe(seen.machine)}.`,
+    '',
+    '| code-jail, local jail, all walls | measured | target |',
+    '|---|---|---|',
+    ...ours,
+    '',
+    '| beside it: `1 + 1`, a fresh context each | p50 | p99 |',
+    '|---|---|---|',
+    ...peers,
+    '<!-- /bench -->',
+  ].join('\n');
+  const old = fs.readFileSync(file, 'utf8');
+  fs.writeFileSync(
+    file,
+    old.replace(/<!-- bench[\s\S]*<!-- \/bench -->/, () => text),
+  );
+}
+
 function print(seen) {
-  const { cpu, cores, kernel, node } = seen.machine;
-  console.log(`${cpu}, ${cores} cores, Linux ${kernel}, Node ${node}\n`);
+  console.log(`${describe(seen.machine)}\n`);
   const rows = figures(seen).map((row) => [
     row.what,
     `${digits(row.value)} ${row.unit}`,
@@ -111,6 +158,7 @@ function print(seen) {
 }
 
 measure().then((seen) => {
+  if (options.readme) writeReadme(seen);
   if (options.json) console.log(JSON.stringify({ ...seen, figures: figures(seen) }, null, 2));
   else print(seen);
 });

@@ -25,7 +25,7 @@ function noHeaders(cause, what) {
 
 class Http {
   /**
-   * @param {import('./options.js').Config} config
+   * @param {import('./config.js').Config} config
    * @param {{ shared?: boolean, names?: { url: string, token: string } }} [how] shared: one for the whole process
    */
   constructor(config, { shared = false, names = { url: 'url', token: 'token' } } = {}) {

@@ -45,7 +45,7 @@ function bootText(language, runtime, config, parts, preload, modules) {
   return `${lines.join('\0')}\0`;
 }
 
-/** @param {import('./options.js').Config} config */
+/** @param {import('./config.js').Config} config */
 function boots(config, parts) {
   const { node, python } = config;
   const pythonPath = python.path ?? find('python3');
@@ -62,7 +62,7 @@ function boots(config, parts) {
 /** A local jail: what createJail gives, without its checks. */
 class Local {
   /**
-   * @param {import('./options.js').Config} config
+   * @param {import('./config.js').Config} config
    * @param {{ shared?: boolean, parts?: ReturnType<typeof native.parts>, renewal?: typeof RENEWAL }} [how] shared: one for the whole process
    */
   constructor(config, { shared = false, parts = native.parts(), renewal = RENEWAL } = {}) {

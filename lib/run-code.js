@@ -3,10 +3,11 @@
 // configuration alone, once per call: a jail that fails is an error, never a
 // reason to use a weaker one.
 
+const { readConfig } = require('./config.js');
 const { JailError, invalid, misconfigured } = require('./errors.js');
 const { Http } = require('./http.js');
 const { Local } = require('./local.js');
-const { LANGUAGES, readConfig, readRequest } = require('./options.js');
+const { LANGUAGES, readRequest } = require('./options.js');
 
 const CALL_OPTIONS = ['signal'];
 
@@ -72,7 +73,7 @@ function readLanguages(languages) {
   return languages;
 }
 
-/** @param {string} backend @param {string} because @param {import('./options.js').Config} read @param {object} [how] */
+/** @param {string} backend @param {string} because @param {import('./config.js').Config} read @param {object} [how] */
 function open(backend, because, read, how) {
   if (backend === 'http') return new Http(read, how);
   if (backend !== 'local') throw notInThisBuild(backend, because);

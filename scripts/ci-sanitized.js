@@ -11,6 +11,8 @@ const path = require('node:path');
 const ROOT = path.join(__dirname, '..');
 const COPY = path.join(ROOT, '.cache', 'sanitized');
 const CC = process.env.CC || 'cc';
+// The tests that exercise the host's side.
+const TESTS = ['cases', 'hostile-host', 'run-code', 'frames', 'input', 'options', 'zygotes'];
 
 function addonSources() {
   const gyp = fs.readFileSync(path.join(ROOT, 'binding.gyp'), 'utf8');
@@ -29,7 +31,7 @@ function headers() {
 fs.rmSync(COPY, { recursive: true, force: true });
 const release = path.join(COPY, 'build', 'Release');
 fs.mkdirSync(release, { recursive: true });
-for (const name of ['lib', 'bin', 'test', 'scripts', 'examples', 'package.json', 'index.d.ts']) {
+for (const name of ['lib', 'bin', 'src', 'test', 'scripts', 'examples', 'package.json', 'index.d.ts']) {
   fs.cpSync(path.join(ROOT, name), path.join(COPY, name), { recursive: true });
 }
 fs.symlinkSync(path.join(ROOT, 'node_modules'), path.join(COPY, 'node_modules'));
@@ -52,7 +54,7 @@ execFileSync(
 const preload = ['libasan.so', 'libubsan.so']
   .map((name) => execFileSync(CC, [`-print-file-name=${name}`], { encoding: 'utf8' }).trim())
   .map((file) => fs.realpathSync(file));
-const run = spawnSync(process.execPath, [path.join(COPY, 'scripts', 'test.js'), 'cases', 'hostile-host', 'run-code'], {
+const run = spawnSync(process.execPath, [path.join(COPY, 'scripts', 'test.js'), ...TESTS], {
   cwd: COPY,
   stdio: ['ignore', 'inherit', 'inherit'],
   env: {

@@ -2,8 +2,9 @@
 // All linters, each named with what it found: `npm run lint [-- NAME...]`.
 // A tool that is not installed is an error that names its Debian package.
 
-const { spawnSync } = require('node:child_process');
+const { spawn } = require('node:child_process');
 const fs = require('node:fs');
+const os = require('node:os');
 const path = require('node:path');
 const curl = require('./build-curl.js');
 
@@ -39,6 +40,9 @@ flags.push(
 );
 const scripts = ['.ci/run', ...list('scripts', /\.sh$/)].filter((name) => fs.existsSync(path.join(ROOT, name)));
 
+// Stands for one source file: the slow check runs on as many at once as there are cores.
+const EACH = Symbol('each');
+
 const CHECKS = {
   // .clang-tidy holds the checks; -quiet leaves only findings.
   biome: [bin('biome'), ['check', '--error-on-warnings']],
@@ -49,7 +53,7 @@ const CHECKS = {
     ['-fsyntax-only', '-O2', '-Wall', '-Wextra', '-Werror', '-Wformat-security', ...flags, ...sources],
     'gcc',
   ],
-  'clang-tidy': ['clang-tidy', ['-quiet', '-warnings-as-errors=*', ...sources, '--', ...flags], 'clang-tidy'],
+  'clang-tidy': ['clang-tidy', ['-quiet', '-warnings-as-errors=*', EACH, '--', ...flags], 'clang-tidy'],
   cppcheck: [
     'cppcheck',
     [
@@ -70,17 +74,58 @@ const CHECKS = {
   shellcheck: ['shellcheck', scripts, 'shellcheck'],
 };
 
-const wanted = process.argv.slice(2);
-let failed = 0;
-for (const [name, [command, args, debian]] of Object.entries(CHECKS)) {
-  if (wanted.length > 0 && !wanted.includes(name)) continue;
-  const run = spawnSync(command, args, { cwd: ROOT, encoding: 'utf8', maxBuffer: 64 << 20 });
-  const missing = run.error?.code === 'ENOENT';
-  const good = run.status === 0;
-  if (!good) failed++;
-  console.log(`${good ? 'ok    ' : 'failed'} ${name}`);
-  if (missing)
-    console.log(`  ${command} is not installed${debian ? ` (Debian: apt-get install ${debian})` : ': npm run setup'}`);
-  else if (!good) console.log((run.stdout + run.stderr).replace(/^\d+ warnings? generated\.\n/gm, ''));
+function run(command, args) {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
+    let text = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (chunk) => {
+        text += chunk;
+      });
+    }
+    child.on('error', (error) => resolve({ good: false, missing: error.code === 'ENOENT', text: error.message }));
+    child.on('close', (status) => resolve({ good: status === 0, missing: false, text }));
+  });
 }
-process.exitCode = failed > 0 ? 1 : 0;
+
+async function runEach(command, args) {
+  const left = [...sources];
+  const runs = [];
+  const lane = async () => {
+    for (let file = left.shift(); file; file = left.shift()) {
+      runs.push(
+        await run(
+          command,
+          args.map((arg) => (arg === EACH ? file : arg)),
+        ),
+      );
+    }
+  };
+  await Promise.all(Array.from({ length: os.availableParallelism() }, lane));
+  return {
+    good: runs.every((one) => one.good),
+    missing: runs.some((one) => one.missing),
+    text: runs
+      .filter((one) => !one.good)
+      .map((one) => one.text)
+      .join(''),
+  };
+}
+
+async function main() {
+  const wanted = process.argv.slice(2);
+  for (const [name, [command, args, debian]] of Object.entries(CHECKS)) {
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    const { good, missing, text } = await (args.includes(EACH) ? runEach : run)(command, args);
+    console.log(`${good ? 'ok    ' : 'failed'} ${name}`);
+    if (good) continue;
+    process.exitCode = 1;
+    if (missing)
+      console.log(
+        `  ${command} is not installed${debian ? ` (Debian: apt-get install ${debian})` : ': npm run setup'}`,
+      );
+    else console.log(text.replace(/^\d+ warnings? generated\.\n/gm, ''));
+  }
+}
+
+main();

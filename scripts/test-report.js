@@ -7,7 +7,7 @@ const oneLine = (text) => String(text).replace(/\s+/g, ' ');
 module.exports = async function* report(events) {
   for await (const { type, data } of events) {
     if (type !== 'test:pass' && type !== 'test:fail') continue;
-    if (data.details?.type === 'suite' && data.skip === undefined && type === 'test:pass') continue;
+    if (data.details?.type === 'suite' && data.skip === undefined) continue;
     if (data.skip !== undefined) {
       yield `skip\t${oneLine(data.name)}\t${data.skip === true ? 'no reason given' : oneLine(data.skip)}\n`;
     } else {

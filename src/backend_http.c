@@ -114,10 +114,10 @@ static void call_fail(struct call *call, const struct jail_error *error) {
   call_end(call);
   if (run) {
     run_fail(run, error);
-    return;
+  } else if (warm) {
+    warm->error = *error;
+    engine_deliver(user, warm);
   }
-  warm->error = *error;
-  engine_deliver(user, warm);
 }
 
 // ---- sending ----
@@ -404,8 +404,10 @@ static void http_close(struct backend *backend) {
   struct jail_error error;
   error_set(&error, JAIL_CLOSED, "the jail was closed");
   http->closing = true;
-  while (http->active)
-    call_fail(http->active, &error);
+  for (struct call *call = http->active, *next; call; call = next) {
+    next = call->next;
+    call_fail(call, &error);
+  }
   for (struct call *call = http->idle, *next; call; call = next) {
     next = call->next;
     call_free(call);

@@ -14,6 +14,7 @@
 
 #include "backend.h"
 #include "buf.h"
+#include "json.h"
 #include "pool.h"
 #include "protocol.h"
 
@@ -70,7 +71,8 @@ struct cell {
   size_t job_sent;
   struct frame_header header;
   size_t frame_got; // header included
-  char *body;       // owned
+  struct json_scan scan;
+  char *body; // owned
   struct engine_timer timer;
 };
 

@@ -229,13 +229,18 @@ static enum frame_progress add_to_frame(struct cell *cell, const char *data, siz
     cell->body = malloc((size_t)cell->header.meta_bytes + cell->header.result_bytes + 1);
     if (!cell->body)
       return FRAME_BAD;
+    json_scan_begin(&cell->scan, cell->run->request.max_result_nodes);
   }
   size_t whole = head + cell->header.meta_bytes + cell->header.result_bytes;
   if (size > whole - cell->frame_got)
     return FRAME_BAD; // something behind the frame
   memcpy(cell->body + cell->frame_got - head, data, size);
   cell->frame_got += size;
-  return cell->frame_got == whole ? FRAME_WHOLE : FRAME_PART;
+  // A result is checked as it comes: all at once would keep everybody else waiting.
+  bool final = cell->frame_got == whole;
+  if (cell->header.kind == FRAME_OK && json_scan_more(&cell->scan, cell->body, cell->frame_got - head, final))
+    return FRAME_BAD;
+  return final ? FRAME_WHOLE : FRAME_PART;
 }
 
 // One read from the result pipe.
@@ -255,7 +260,7 @@ static void judge_frame(struct cell *cell, enum frame_progress progress) {
   cell->body = NULL;
   bool fine = progress == FRAME_WHOLE;
   if (fine)
-    fine = wire_frame(&cell->header, body, run->request.max_result_nodes, &run->outcome);
+    fine = wire_frame(&cell->header, body, &run->outcome);
   else
     free(body);
   if (!fine)

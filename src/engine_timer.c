@@ -67,12 +67,10 @@ void engine_timer_stop(struct engine_timer *timer) {
 // A sorted ring, searched from both ends at once: most timers belong close to
 // one of them (deadlines behind other deadlines, queue and idle times at the end).
 void engine_timer_start(struct engine_timer *timer, uint64_t in_us, void (*on_due)(struct engine_timer *timer)) {
-  struct engine_timer *low = timers.next, *high = timers.prev;
   engine_timer_stop(timer);
   timer->due_us = engine_now_us() + in_us;
   timer->on_due = on_due;
-  low = timers.next;
-  high = timers.prev;
+  struct engine_timer *low = timers.next, *high = timers.prev;
   while (low != &timers && low->due_us <= timer->due_us && high != &timers && high->due_us > timer->due_us) {
     low = low->next;
     high = high->prev;

@@ -81,7 +81,10 @@ static void shorten(char *text) {
 static void excerpt(char *out, const struct http_answer *answer, const struct jail_run *run) {
   size_t size = answer->size < LOOK_MAX - 1 ? answer->size : LOOK_MAX - 1;
   bool html = strstr(answer->type, "html") || (size && *answer->body == '<');
-  if (size && answer->body[strspn(answer->body, " \r\n\t")] == '{')
+  size_t blank = 0;
+  while (blank < size && strchr(" \r\n\t", answer->body[blank]))
+    blank++;
+  if (blank < size && answer->body[blank] == '{')
     size = 0;
   if (size)
     memcpy(out, answer->body, size);

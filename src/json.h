@@ -13,6 +13,20 @@ enum { JSON_DEPTH_MAX = 512, JSON_ENVELOPE_DEPTH = 8 };
 
 enum json_fault { JSON_FINE, JSON_GRAMMAR, JSON_UTF8, JSON_TOO_DEEP, JSON_TOO_MANY };
 
+struct json_scan { // a check under way: made by json_scan_begin, otherwise private
+  const unsigned char *at, *end;
+  size_t done;
+  bool final;
+  int state;
+  uint32_t nodes, max_nodes, depth, max_depth;
+  uint64_t is_object[(JSON_DEPTH_MAX + JSON_ENVELOPE_DEPTH + 63) / 64]; // a bit per level
+};
+// The check below, for text that comes in parts: more takes the text so far,
+// from its beginning, and looks only at what is new. JSON_FINE: nothing is wrong
+// yet; with final, nothing is wrong at all.
+void json_scan_begin(struct json_scan *scan, uint32_t max_nodes);
+enum json_fault json_scan_more(struct json_scan *scan, const char *text, size_t size, bool final);
+
 // Whether text is one JSON value (RFC 8259, UTF-8, as JSON.parse accepts) with
 // at most max_nodes values in it, nested at most JSON_DEPTH_MAX deep. One pass,
 // no recursion, no memory.

@@ -237,7 +237,7 @@ static bool has_language(const struct pool *pool, unsigned language) {
   return pool->config.url || pool->config.boot[language];
 }
 
-static bool refuse_submit(struct pool *pool, struct jail_run *run, struct jail_error *error) {
+static enum jail_code refuse_submit(struct pool *pool, struct jail_run *run, struct jail_error *error) {
   if (pool->closing)
     return error_set(error, JAIL_CLOSED, "the jail has been closed");
   if (!has_language(pool, run->request.language))
@@ -247,7 +247,7 @@ static bool refuse_submit(struct pool *pool, struct jail_run *run, struct jail_e
                      (unsigned long long)pool->config.max_total_memory_mb);
   if (!backend_of(pool))
     return error_set(error, JAIL_UNAVAILABLE, "no memory for the jail");
-  return false;
+  return JAIL_OK;
 }
 
 void pool_submit(struct pool *pool, struct jail_run *run) {
@@ -264,7 +264,7 @@ void pool_submit(struct pool *pool, struct jail_run *run) {
     pool->runs->prev = run;
   pool->runs = run;
   line_append(pool, tenant, run);
-  if (refuse_submit(pool, run, &error)) {
+  if (refuse_submit(pool, run, &error) != JAIL_OK) {
     run_fail(run, &error);
     return;
   }
@@ -304,22 +304,29 @@ static struct jail_outcome *call_new(uint32_t ticket) {
   return call;
 }
 
+static enum jail_code refuse_warm(struct pool *pool, uint32_t languages, struct jail_error *error) {
+  if (pool->closing)
+    return error_set(error, JAIL_CLOSED, "the jail has been closed");
+  for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
+    if (languages >> i & 1 && !has_language(pool, (unsigned)i))
+      return error_set(error, JAIL_CONFIG, "this jail has no runtime for %s",
+                       i == JAIL_PYTHON ? "python" : "javascript");
+  return JAIL_OK;
+}
+
 void pool_warm(struct pool *pool, uint32_t languages, struct jail_user *user, uint32_t ticket) {
   struct jail_outcome *call = call_new(ticket);
   if (!call)
     return;
-  if (pool->closing)
-    error_set(&call->error, JAIL_CLOSED, "the jail has been closed");
-  else if (!backend_of(pool))
+  struct backend *backend = backend_of(pool);
+  if (!backend)
     error_set(&call->error, JAIL_UNAVAILABLE, "no memory for the jail");
-  for (int i = 0; i < JAIL_LANGUAGE_COUNT && call->error.code == JAIL_OK; i++)
-    if (languages >> i & 1 && !has_language(pool, (unsigned)i))
-      error_set(&call->error, JAIL_CONFIG, "this jail has no runtime for %s",
-                i == JAIL_PYTHON ? "python" : "javascript");
-  if (call->error.code != JAIL_OK)
-    engine_deliver(user, call);
   else
-    pool->backend->ops->warm(pool->backend, languages, user, call);
+    refuse_warm(pool, languages, &call->error);
+  if (backend && call->error.code == JAIL_OK)
+    backend->ops->warm(backend, languages, user, call);
+  else
+    engine_deliver(user, call);
 }
 
 // ---- the end ----

@@ -65,28 +65,75 @@ static void give(struct jail_text *text, void *block, size_t units, bool wide) {
   *text = (struct jail_text){.block = block, .data = block, .units = units, .wide = wide};
 }
 
+// The length of the longest start of bytes that is ASCII, in steps of a word.
+static size_t ascii_run(const unsigned char *bytes, size_t size) {
+  size_t run = 0;
+  uint64_t word;
+  for (; run + sizeof word <= size; run += sizeof word) {
+    memcpy(&word, bytes + run, sizeof word);
+    if (word & 0x8080808080808080u)
+      break;
+  }
+  return run;
+}
+
+// -1 where a character is not in Latin-1.
+static ptrdiff_t decode_narrow(unsigned char *to, const unsigned char *bytes, size_t size) {
+  size_t at = 0, units = 0;
+  while (at < size) {
+    size_t run = ascii_run(bytes + at, size - at);
+    memcpy(to + units, bytes + at, run);
+    at += run;
+    units += run;
+    for (size_t stop = at + 16; at < size && at < stop;) {
+      uint32_t value = next_character(bytes, size, &at);
+      if (value > 0xFF)
+        return -1;
+      to[units++] = (unsigned char)value;
+    }
+  }
+  return (ptrdiff_t)units;
+}
+
+static size_t decode_wide(uint16_t *to, const unsigned char *bytes, size_t size) {
+  size_t at = 0, units = 0;
+  while (at < size) {
+    size_t run = ascii_run(bytes + at, size - at);
+    for (size_t i = 0; i < run; i++)
+      to[units + i] = bytes[at + i];
+    at += run;
+    units += run;
+    for (size_t stop = at + 16; at < size && at < stop;) {
+      const unsigned char *next = bytes + at;
+      // The commonest by far, without the general case's care.
+      if (size - at >= 3 && next[0] >= 0xE1 && next[0] <= 0xEC && (next[1] & 0xC0) == 0x80 &&
+          (next[2] & 0xC0) == 0x80) {
+        to[units++] = (uint16_t)((next[0] & 0x0F) << 12 | (next[1] & 0x3F) << 6 | (next[2] & 0x3F));
+        at += 3;
+      } else {
+        units = put_wide(to, units, next_character(bytes, size, &at));
+      }
+    }
+  }
+  return units;
+}
+
 // Latin-1 where every character is in it: half the bytes for the JS thread.
 static int decode(struct jail_text *text, const unsigned char *bytes, size_t size) {
-  size_t at = 0, units = 0;
   unsigned char *narrow = malloc(size);
   if (!narrow)
     return -1;
-  while (at < size) {
-    uint32_t value = next_character(bytes, size, &at);
-    if (value > 0xFF)
-      break;
-    narrow[units++] = (unsigned char)value;
-    if (at == size)
-      return give(text, narrow, units, false), 0;
-  }
+  ptrdiff_t units = decode_narrow(narrow, bytes, size);
+  if (units >= 0)
+    return give(text, narrow, (size_t)units, false), 0;
   free(narrow);
   uint16_t *wide = malloc(size * sizeof *wide); // never more units than bytes
   if (!wide)
     return -1;
-  for (at = units = 0; at < size;)
-    units = put_wide(wide, units, next_character(bytes, size, &at));
-  uint16_t *shrunk = realloc(wide, units * sizeof *wide);
-  give(text, shrunk ? shrunk : wide, units, true);
+  give(text, wide, decode_wide(wide, bytes, size), true);
+  uint16_t *shrunk = realloc(wide, text->units * sizeof *wide);
+  if (shrunk)
+    text->block = shrunk, text->data = shrunk;
   return 0;
 }
 

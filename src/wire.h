@@ -17,9 +17,9 @@ bool wire_report(const char *message, size_t size, struct report *report, const 
 // Whether a frame may begin like this.
 bool wire_frame_sane(const struct frame_header *header, uint32_t max_result_bytes);
 
-// A whole frame's body, into the outcome: status, result, fault, exit code.
-// false where it is not what an honest guest writes; then nothing was set.
-// Takes body (from malloc).
-bool wire_frame(const struct frame_header *header, char *body, uint32_t max_nodes, struct jail_outcome *outcome);
+// A whole frame's body, into the outcome: status, result, fault, exit code. The
+// result has been checked as it came. false where the rest is not what an honest
+// guest writes; then nothing was set. Takes body (from malloc).
+bool wire_frame(const struct frame_header *header, char *body, struct jail_outcome *outcome);
 
 #endif

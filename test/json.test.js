@@ -76,7 +76,9 @@ describe('json.c', () => {
   const dir = path.join(ROOT, '.cache', 'fixtures');
   const binary = path.join(dir, `json-check-${process.pid}`);
   const cc = process.env.CC || 'cc';
-  const sources = ['test/fixtures/json-check.c', 'src/json.c', 'src/text.c'].map((file) => path.join(ROOT, file));
+  const sources = ['test/fixtures/json-check.c', 'src/json.c', 'src/json_scan.c', 'src/text.c'].map((file) =>
+    path.join(ROOT, file),
+  );
 
   it('agrees with JSON.parse on 60,000 texts', (t) => {
     fs.mkdirSync(dir, { recursive: true });

@@ -5,8 +5,9 @@ const assert = require('node:assert/strict');
 const fs = require('node:fs');
 const path = require('node:path');
 const { describe, it } = require('node:test');
+const { CONFIG_NUMBERS, readConfig } = require('../lib/config.js');
 const { JailError } = require('../lib/errors.js');
-const { CONFIG_NUMBERS, NUMBERS, SIZES, readConfig, readRequest } = require('../lib/options.js');
+const { NUMBERS, SIZES, readRequest } = require('../lib/options.js');
 
 const { limits } = readConfig({});
 const good = { language: 'javascript', code: 'return 1' };

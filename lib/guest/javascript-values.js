@@ -21,6 +21,8 @@ const {
   isWeakSet,
 } = require('node:util').types;
 
+const { Refusal, cut, pathOf } = require('./javascript-refusal.js');
+
 const { isView } = ArrayBuffer;
 const { isArray } = Array;
 const { keys, getPrototypeOf } = Object;
@@ -40,7 +42,6 @@ const setAdd = uncurry(Set.prototype.add);
 const setDelete = uncurry(Set.prototype.delete);
 const bigIntToString = uncurry(BigInt.prototype.toString);
 const regExpToString = uncurry(RegExp.prototype.toString);
-const regExpExec = uncurry(RegExp.prototype.exec);
 const unbox = {
   string: uncurry(String.prototype.valueOf),
   number: uncurry(Number.prototype.valueOf),
@@ -50,19 +51,6 @@ const unbox = {
 
 const DEPTH_MAX = 512;
 const SAFE = Number.MAX_SAFE_INTEGER;
-const PATH_MAX = 1000;
-const NAME = /^[A-Za-z_$][\w$]*$/;
-
-// A value that cannot be sent: kind is the frame's, the rest its error object.
-class Refusal {
-  constructor(kind, name, message, path, cause) {
-    this.kind = kind;
-    this.name = name;
-    this.message = message;
-    this.path = path;
-    this.cause = cause;
-  }
-}
 
 // One serialisation at a time: the state of the walk under way.
 let nodes = 0;
@@ -70,25 +58,6 @@ let nodesMax = 0;
 let size = 0; // never more than the bytes that the text will have
 let sizeMax = 0;
 let mayLook = false; // no toJSON has been given to all objects
-
-/** @param {string[]} trail @returns {string} `$.items[3].body` */
-function pathOf(trail) {
-  let path = '$';
-  for (let i = 0; i < trail.length && path.length < PATH_MAX; i++) {
-    const step = trail[i];
-    if (typeof step === 'number') path += `[${step}]`;
-    else if (step.length < 200 && regExpExec(NAME, step) !== null) path += `.${step}`;
-    else path += `[${stringify(cut(step, 200))}]`;
-  }
-  return path.length > PATH_MAX ? cut(path, PATH_MAX) : path;
-}
-
-function cut(text, length) {
-  let kept = '';
-  if (text.length <= length) return text;
-  for (let i = 0; i < length; i++) kept += text[i];
-  return `${kept}…`;
-}
 
 // ---- looking ----
 

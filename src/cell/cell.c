@@ -11,6 +11,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -233,6 +234,13 @@ int cell_enter(const struct cell_plan *plan, uint32_t cell, int tmpfs[2], struct
   // even into a pipe, and no process of the same uid may look inside.
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) {
     result = cell_fail(error, errno, "dumpable", "%s", strerror(errno));
+    goto fail;
+  }
+
+  // Where no pid namespace does it, a cell ends with the zygote by this; the
+  // guest cannot change it, and no change of ids comes after it.
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) {
+    result = cell_fail(error, errno, "death signal", "%s", strerror(errno));
     goto fail;
   }
 

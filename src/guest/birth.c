@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +53,9 @@ _Noreturn static void become_zygote(const struct birth *birth) {
   if (birth->zygote_end > PROTOCOL_FD)
     close(birth->zygote_end);
   close(birth->lifeline);
+  // Where no pid namespace does it: the zygote ends with init, init with the
+  // keeper's main thread, which made it and lives as long as the keeper.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (cell_zygote_filter(&error) == 0) {
     if (birth->cold) {
       char why[256];
@@ -71,6 +75,7 @@ int birth_init(void *argument) {
   const struct birth *birth = argument;
   struct sigaction action = {.sa_handler = on_child};
   sigset_t blocked, open_mask;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigaction(SIGCHLD, &action, NULL);
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGCHLD);

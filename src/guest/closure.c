@@ -50,7 +50,7 @@ static void readable(struct cell_plan *plan, const char *path) {
     used += strlen(plan->paths + used) + 1;
   }
   if (used + strlen(path) + 2 <= sizeof plan->paths)
-    strcpy(plan->paths + used, path); // NOLINT: just measured
+    memcpy(plan->paths + used, path, strlen(path) + 1);
 }
 
 static void argument(struct closure *closure, const char *word) {
@@ -129,7 +129,8 @@ static void add_extensions(struct extensions *all, const char *folder, int depth
       add_extensions(all, path, depth + 1);
     else if (dot && (!dot[3] || dot[3] == '.') && !strchr(path, ':') && !strchr(path, ' ')) {
       all->seen++;
-      all->size += (size_t)sprintf(all->list + all->size, "%s%s", all->size ? ":" : "", path); // NOLINT: sized for it
+      all->size +=
+        (size_t)snprintf(all->list + all->size, sizeof all->list - all->size, "%s%s", all->size ? ":" : "", path);
       if (all->size > PRELOAD_MAX)
         flush_extensions(all);
     }

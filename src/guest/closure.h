@@ -3,19 +3,8 @@
 #ifndef CODE_JAIL_CLOSURE_H
 #define CODE_JAIL_CLOSURE_H
 
-#include <stdbool.h>
-
 #include "../cell/cell.h"
-
-enum { CLOSURE_LIST_MAX = 32 };
-
-struct boot { // ORDER_BOOT, parsed; every string borrowed from the message
-  const char *language, *start, *runtime, *guest_dir, *guest_lib, *module_dir;
-  const char *preload[CLOSURE_LIST_MAX];
-  int preload_count;
-  bool allow_weak;
-  unsigned memory_cap_mb;
-};
+#include "boot.h"
 
 struct closure { // everything owned; lives as long as the keeper
   struct cell_root root;

@@ -14,17 +14,18 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "birth.h"
+#include "boot.h"
 #include "report.h"
 #include "watch.h"
 
@@ -36,6 +37,7 @@ enum {
 static int zygote = -1; // our end of the zygote's socket
 static pid_t init_pid = -1;
 static struct cell_plan plan;
+static bool acceptable; // files, network and signals are kept apart
 static struct closure closure;
 
 static void tell(const struct report *report, const char *text, size_t bytes) {
@@ -48,7 +50,11 @@ static uint64_t now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+// Init's end takes all with it where there is a pid namespace; elsewhere each
+// cell is killed by name, before the zygote's end frees their pids.
 _Noreturn static void end_all(int code) {
+  for (size_t i = 0; i < watch_count; i++)
+    watch_kill(&watch_cells[i], VERDICT_LOST);
   if (init_pid > 0) {
     kill(init_pid, SIGKILL);
     waitpid(init_pid, NULL, 0);
@@ -257,29 +263,6 @@ _Noreturn static void serve(void) {
 
 // ---- boot ----
 
-static void parse_boot(char *text, size_t bytes, struct boot *boot) {
-  for (char *at = text; at < text + bytes && *at; at += strlen(at) + 1) {
-    char *value = strchr(at, '=');
-    if (!value)
-      continue;
-    const struct {
-      const char *name;
-      const char **to;
-    } known[] = {{"language", &boot->language},   {"start", &boot->start},         {"runtime", &boot->runtime},
-                 {"guest_dir", &boot->guest_dir}, {"guest_lib", &boot->guest_lib}, {"module_dir", &boot->module_dir}};
-    size_t name = (size_t)(value++ - at);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-      if (strlen(known[i].name) == name && !strncmp(at, known[i].name, name))
-        *known[i].to = value;
-    if (!strncmp(at, "preload=", 8) && boot->preload_count < CLOSURE_LIST_MAX)
-      boot->preload[boot->preload_count++] = value;
-    if (!strncmp(at, "allow_weak=", 11))
-      boot->allow_weak = *value == '1';
-    if (!strncmp(at, "memory_cap_mb=", 14))
-      boot->memory_cap_mb = (unsigned)strtoul(value, NULL, 10);
-  }
-}
-
 static void receive_boot(struct boot *boot) {
   static char message[PROTOCOL_MESSAGE_MAX + 1];
   struct cell_error error = {0};
@@ -292,7 +275,7 @@ static void receive_boot(struct boot *boot) {
   struct order order;
   memcpy(&order, message, sizeof order);
   if ((size_t)size > sizeof order && order.type == ORDER_BOOT)
-    parse_boot(message + sizeof order, (size_t)size - sizeof order, boot);
+    boot_parse(message + sizeof order, (size_t)size - sizeof order, boot);
   if (!boot->language || !boot->runtime || !boot->guest_dir || !boot->guest_lib) {
     cell_fail(&error, -EPROTO, "boot", "the engine sent no complete BOOT order");
     fail(&error);
@@ -331,6 +314,11 @@ static void await_ready(void) {
       size +=
         (size_t)snprintf(in.text + size, sizeof in.text - size, "missing=%s:%s", cell_layer_name(i), plan.reason[i]) +
         1;
+  static const char weak[] = "isolation=unverified";
+  if (!acceptable && size + sizeof weak <= sizeof in.text) {
+    memcpy(in.text + size, weak, sizeof weak);
+    size += sizeof weak;
+  }
   in.report.layers = plan.want;
   tell(&in.report, in.text, size);
 }
@@ -362,15 +350,6 @@ static void start_zygote(void) {
   close(lifeline[0]);
 }
 
-// The host's own soft limit is made for the host.
-static void raise_descriptors(void) {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit))
-    return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int main(void) {
   struct cell_error error = {0};
   struct boot boot = {.memory_cap_mb = 4096};
@@ -385,7 +364,7 @@ int main(void) {
   prctl(PR_SET_NAME, "code-jail");
   if (chdir("/"))
     _exit(1);
-  raise_descriptors();
+  boot_raise_descriptors();
   receive_boot(&boot);
   plan.language = !strcmp(boot.language, "python");
   plan.cold = boot.start && !strcmp(boot.start, "cold");
@@ -395,7 +374,8 @@ int main(void) {
   plan.nice = 10;
   if (cell_plan_probe(&plan, &error))
     fail(&error);
-  if (!boot.allow_weak && cell_plan_acceptable(&plan, &error)) {
+  acceptable = cell_plan_acceptable(&plan, &error) == 0;
+  if (!acceptable && !boot.allow_weak) {
     snprintf(error.stage, sizeof error.stage, "isolation"); // the engine knows it by this word
     fail(&error);
   }

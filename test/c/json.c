@@ -1,4 +1,4 @@
-// sources: src/json.c src/text.c
+// sources: src/json.c src/json_scan.c src/text.c
 // What json.c accepts, refuses and reads. Differences from JSON.parse are looked
 // for by test/json.test.js.
 #include "json.h"
@@ -126,6 +126,46 @@ static void judges_utf8(void) {
   ok(fine, "what is no UTF-8 is refused: overlong, surrogates, too large, cut");
 }
 
+// The same verdict, whatever the parts are.
+static void in_parts(void) {
+  static const char *const texts[] = {
+    "{\"a\": [1, -2.5e+10, true], \"\\u00e9\\n\": \"\xe2\x82\xac\xf0\x9f\x98\x80 and some more\", \"b\": null} ",
+    "123",
+    "-0.5",
+    "[\"\\ud800\", false]",
+    "[1,2,]",
+    "[1 2]",
+    "{\"a\":tru}",
+    "\"\xe2\x82\"",
+    "1e",
+    "\"abc",
+    "[",
+    "1 1",
+    "nul",
+  };
+  int fine = 1;
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    for (size_t part = 1; part <= strlen(texts[i]); part++) {
+      size_t size = strlen(texts[i]);
+      struct json_scan scan;
+      enum json_fault fault = JSON_FINE;
+      json_scan_begin(&scan, 100);
+      for (size_t there = part; there < size && !fault; there += part) {
+        char *exact = malloc(there); // moved each time, as a growing buffer may be
+        memcpy(exact, texts[i], there);
+        fault = json_scan_more(&scan, exact, there, false);
+        free(exact);
+      }
+      if (!fault)
+        fault = json_scan_more(&scan, texts[i], size, true);
+      if (!fault != !check(texts[i])) {
+        printf("# %s in parts of %zu: %d\n", texts[i], part, fault);
+        fine = 0;
+      }
+    }
+  ok(fine, "a text in parts is judged as the whole");
+}
+
 static void counts(void) {
   char deep[2 * (JSON_DEPTH_MAX + 1) + 1] = {0};
   memset(deep, '[', JSON_DEPTH_MAX);
@@ -191,6 +231,7 @@ int main(void) {
   refuses();
   accepts();
   judges_utf8();
+  in_parts();
   counts();
   reads();
   printf("1..%d\n", count);

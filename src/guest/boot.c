@@ -1,0 +1,37 @@
+// boot.c: see boot.h.
+#include "boot.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+void boot_parse(char *text, size_t bytes, struct boot *boot) {
+  for (char *at = text; at < text + bytes && *at; at += strlen(at) + 1) {
+    char *value = strchr(at, '=');
+    if (!value)
+      continue;
+    const struct {
+      const char *name;
+      const char **to;
+    } known[] = {{"language", &boot->language},   {"start", &boot->start},         {"runtime", &boot->runtime},
+                 {"guest_dir", &boot->guest_dir}, {"guest_lib", &boot->guest_lib}, {"module_dir", &boot->module_dir}};
+    size_t name = (size_t)(value++ - at);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+      if (strlen(known[i].name) == name && !strncmp(at, known[i].name, name))
+        *known[i].to = value;
+    if (!strncmp(at, "preload=", 8) && boot->preload_count < CLOSURE_LIST_MAX)
+      boot->preload[boot->preload_count++] = value;
+    if (!strncmp(at, "allow_weak=", 11))
+      boot->allow_weak = *value == '1';
+    if (!strncmp(at, "memory_cap_mb=", 14))
+      boot->memory_cap_mb = (unsigned)strtoul(value, NULL, 10);
+  }
+}
+
+void boot_raise_descriptors(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit))
+    return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
