@@ -90,7 +90,7 @@ static int on_close(void *arg, curl_socket_t fd) {
 }
 
 static int local_port(struct connection *connection) {
-  struct sockaddr_storage name;
+  struct sockaddr_storage name = {0};
   socklen_t size = sizeof name;
   if (connection->local_port || getsockname(connection->fd, (struct sockaddr *)&name, &size))
     return connection->local_port;
