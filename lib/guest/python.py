@@ -245,6 +245,8 @@ def preload(site_dirs, names):
             pass
     for name in names:
         importlib.import_module(name)
+    if 'ssl' in sys.modules:
+        sys.modules['ssl'].RAND_bytes(1)  # sets its generator up once; every cell re-seeds it
 
 
 KEPT = {'HOME', 'LANG', 'LC_ALL', 'LC_CTYPE', 'PATH', 'TMPDIR', 'TZ', 'USER', 'LOGNAME'}
