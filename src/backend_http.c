@@ -26,7 +26,6 @@ enum {
   CREDIT_FIRST = 20,
   CREDIT_MOST = 100,
   LATE_CHANCE_US = 1000000,
-  HEADER_MAX = 8192,
 };
 
 bool http_take_credit(struct http *http) {
@@ -122,68 +121,15 @@ static void call_fail(struct call *call, const struct jail_error *error) {
 
 // ---- sending ----
 
-static uint64_t left_ms(const struct call *call) {
-  uint64_t now = engine_now_us();
-  return call->deadline.due_us > now ? (call->deadline.due_us - now) / 1000 : 0;
-}
-
-static bool add_header(struct call *call, const char *line) {
-  struct curl_slist *more = curl_slist_append(call->headers, line);
-  call->headers = more ? more : call->headers;
-  return more != NULL;
-}
-
-// "Name: value\n" ..., checked by lib/. No line may hold more than its own header.
-static bool add_extra_headers(struct call *call, const char *lines) {
-  while (lines && *lines) {
-    char line[HEADER_MAX + 1];
-    size_t size = strcspn(lines, "\n");
-    if (size > HEADER_MAX || memchr(lines, '\r', size))
-      return false;
-    memcpy(line, lines, size);
-    line[size] = 0;
-    if (!add_header(call, line))
-      return false;
-    lines += size + (lines[size] == '\n');
-  }
-  return true;
-}
-
-static bool add_headers(struct call *call) {
-  char wait[64], bearer[HEADER_MAX];
-  snprintf(wait, sizeof wait, "x-code-jail-wait-ms: %llu", (unsigned long long)left_ms(call));
-  int size = snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", call->http->config->token);
-  bool fine = size > 0 && (size_t)size < sizeof bearer && add_header(call, bearer) &&
-              add_header(call, "Content-Type: application/json") && add_header(call, "Accept: application/json") &&
-              add_header(call, "code-jail-protocol: 1") && add_header(call, wait) && add_header(call, "Expect:") &&
-              add_extra_headers(call, call->run->request.headers);
-  explicit_bzero(bearer, sizeof bearer);
-  return fine;
-}
-
-static bool set_request(struct call *call) {
-  CURL *easy = call->easy;
-  if (!call->run)
-    return !curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L) && !curl_easy_setopt(easy, CURLOPT_URL, call->http->live_url) &&
-           !curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL);
-  curl_off_t size = (curl_off_t)call->body.size, most = (curl_off_t)remote_answer_max(&call->run->request);
-  return add_headers(call) && !curl_easy_setopt(easy, CURLOPT_POST, 1L) &&
-         !curl_easy_setopt(easy, CURLOPT_URL, call->http->config->url) &&
-         !curl_easy_setopt(easy, CURLOPT_HTTPHEADER, call->headers) &&
-         !curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, size) &&
-         !curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call->body.data) &&
-         !curl_easy_setopt(easy, CURLOPT_MAXFILESIZE_LARGE, most);
-}
-
 // Sends the call, or sends it again; http_curl_drive then begins it.
 static bool call_send(struct call *call) {
-  uint64_t left = left_ms(call);
+  uint64_t left = http_left_ms(call);
   call->requests = 0;
   call->header_bytes = 0;
   call->unread = call->too_large = call->on_fresh = false;
   call->curl_error[0] = 0;
   call->answer.size = 0;
-  return set_request(call) &&
+  return http_request_set(call) &&
          !curl_easy_setopt(call->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)(left < CONNECT_MS ? left + 1 : CONNECT_MS)) &&
          !curl_multi_add_handle(call->http->multi, call->easy);
 }
@@ -221,7 +167,8 @@ static void on_pause_over(struct engine_timer *timer) {
 
 static bool repeat_later(struct call *call, const struct http_answer *answer) {
   int64_t wait_ms = call->again < AGAIN_MAX ? http_answer_again_ms(answer) : -1;
-  if (wait_ms < 0 || (uint64_t)wait_ms + call->run->request.timeout_ms > left_ms(call) || !http_take_credit(call->http))
+  if (wait_ms < 0 || (uint64_t)wait_ms + call->run->request.timeout_ms > http_left_ms(call) ||
+      !http_take_credit(call->http))
     return false;
   call->again++;
   stop_transfer(call);
@@ -264,49 +211,6 @@ static void answered(struct call *call, long status) {
   run_settle(run);
 }
 
-static const char *reason_of(const struct call *call, CURLcode result) {
-  return call->curl_error[0] ? call->curl_error : curl_easy_strerror(result);
-}
-
-// It never left us.
-static void no_connection(const struct call *call, CURLcode result, struct jail_error *error) {
-  const struct http *http = call->http;
-  http_error(error, JAIL_UNAVAILABLE, call->run, http->config->token, "no connection to %s: %s", http->origin,
-             reason_of(call, result));
-  error->retryable =
-    result == CURLE_COULDNT_RESOLVE_HOST || result == CURLE_COULDNT_CONNECT || result == CURLE_OPERATION_TIMEDOUT;
-}
-
-static void no_answer(const struct call *call, struct jail_error *error) {
-  const struct http *http = call->http;
-  bool unread = call->requests == 1 && call->unread;
-  http_error(error, JAIL_UNAVAILABLE, call->run, http->config->token,
-             "%s closed the connection without an answer; the run %s", http->origin,
-             unread ? "was not carried out" : "may have been carried out");
-  error->retryable = unread;
-}
-
-static void failed(const struct call *call, CURLcode result, long status, struct jail_error *error) {
-  const struct http *http = call->http;
-  const char *token = http->config->token;
-  if (call->too_large || result == CURLE_FILESIZE_EXCEEDED)
-    http_error(error, JAIL_PROTOCOL, call->run, token, "%s answered %ld with more %s than there may be", http->origin,
-               status, call->answer.size || result == CURLE_FILESIZE_EXCEEDED ? "text" : "headers");
-  else if (call->requests == 0)
-    no_connection(call, result, error);
-  else if (result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_WEIRD_SERVER_REPLY ||
-           result == CURLE_BAD_CONTENT_ENCODING)
-    http_error(error, JAIL_PROTOCOL, call->run, token, "%s does not speak proper HTTP: %s", http->origin,
-               reason_of(call, result));
-  else if (call->header_bytes + call->answer.size)
-    http_error(error, JAIL_UNAVAILABLE, call->run, token,
-               "the answer of %s was cut off after %zu bytes: %s; the run may have been carried out", http->origin,
-               call->answer.size, reason_of(call, result));
-  else
-    no_answer(call, error);
-  error->http_status = (uint32_t)status;
-}
-
 void http_call_finished(struct call *call, CURLcode result) {
   struct jail_error error;
   long status = 0;
@@ -316,7 +220,7 @@ void http_call_finished(struct call *call, CURLcode result) {
     answered(call, status);
     return;
   }
-  failed(call, result, status, &error);
+  http_failure(call, result, status, &error);
   call_fail(call, &error);
 }
 

@@ -1,5 +1,7 @@
-// backend_http.h: what the four parts of the HTTP backend share.
+// backend_http.h: what the parts of the HTTP backend share.
 //   backend_http.c             the calls: how a run is sent, repeated, ended
+//   backend_http_request.c     what is sent
+//   backend_http_failure.c     what it was when no answer came
 //   backend_http_curl.c        libcurl on the engine's loop: sockets, timers, connections
 //   backend_http_connection.c  which connections are open, and what may be sent again
 //   backend_http_trust.c       OpenSSL: whom we believe
@@ -65,6 +67,14 @@ struct call {
 bool http_take_credit(struct http *http);
 // The transfer has ended; curl has forgotten it.
 void http_call_finished(struct call *call, CURLcode result);
+
+// ---- backend_http_request.c, backend_http_failure.c ----
+
+uint64_t http_left_ms(const struct call *call); // until its deadline
+// Makes the handle's request, headers and body. false without memory.
+bool http_request_set(struct call *call);
+// Fills *error for a transfer that ended without a whole answer. status: 0 where there was none.
+void http_failure(const struct call *call, CURLcode result, long status, struct jail_error *error);
 
 // ---- backend_http_curl.c ----
 
