@@ -336,6 +336,8 @@ export interface Doctor {
   root: boolean;
   /** What runCode would use now. */
   selects: { backend: 'local' | 'http' | 'socket'; because: string };
+  /** libcurl and its TLS; `static`: the addon's own. null without a native build. */
+  http: string | null;
   runtimes: {
     language: Language;
     ok: boolean;

@@ -86,7 +86,7 @@ napi_value value_error(napi_env env, const struct jail_error *error) {
   napi_set_named_property(env, value, "message", utf8(env, error->message));
   napi_set_named_property(env, value, "retryable", retryable);
   napi_set_named_property(env, value, "httpStatus", small(env, (int32_t)error->http_status));
-  napi_set_named_property(env, value, "retryAfterMs", small(env, (int32_t)error->retry_after_ms));
+  napi_set_named_property(env, value, "retryAfterMs", value_number(env, error->retry_after_ms));
   return value;
 }
 

@@ -26,13 +26,19 @@ bool http_trust_start(void) {
   return started;
 }
 
+// Or OpenSSL would ask for one on the terminal.
+static int no_password(char *to, int size, int writing, void *arg) {
+  (void)to, (void)size, (void)writing, (void)arg;
+  return -1;
+}
+
 static X509_STORE *read_store(const char *pem, size_t bytes) {
   X509_STORE *store = X509_STORE_new();
   BIO *bio = BIO_new_mem_buf(pem, (int)bytes);
   X509 *certificate;
   bool any = false;
   while (store && bio && !BIO_eof(bio)) {
-    if (!(certificate = PEM_read_bio_X509_AUX(bio, NULL, NULL, NULL)))
+    if (!(certificate = PEM_read_bio_X509_AUX(bio, NULL, no_password, NULL)))
       continue; // text between them, or a broken one: as Node does, leave it out
     any = X509_STORE_add_cert(store, certificate) == 1 || any;
     X509_free(certificate);

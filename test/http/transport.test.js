@@ -271,7 +271,9 @@ describe('what is sent again', () => {
     // a shim stretches it to 150 ms, in which the server's idle timer goes off.
     const shim = buildShim(t, 'slow-tcp-info.c');
     if (!shim) return;
-    const host = startHost('http-race', [], { env: { ...process.env, LD_PRELOAD: shim } });
+    const host = startHost('http-race', [], {
+      env: { ...process.env, LD_PRELOAD: [process.env.LD_PRELOAD, shim].filter(Boolean).join(' ') },
+    });
     const { code, stdout, stderr } = await host.exited;
     assert.equal(code, 0, stderr);
     assert.deepEqual(JSON.parse(stdout), { results: [2, 2, 2], requests: 3, connections: 2 });
