@@ -188,15 +188,21 @@ describe('TLS', { skip: hasOpenssl() ? false : 'no openssl command to make certi
         await sleep(5);
         good(call);
       });
-      await against(peer, async (jail) => {
-        const results = await Promise.all(Array.from({ length: 100 }, (_, i) => jail.runCode({ ...JOB, id: `${i}` })));
-        assert.deepEqual(
-          results.map(({ id }) => id),
-          Array.from({ length: 100 }, (_, i) => `${i}`),
-        );
-        assert.deepEqual([...versions], ['2.0']);
-        assert.equal(peer.connections(), 1);
-      });
+      await against(
+        peer,
+        async (jail) => {
+          const results = await Promise.all(
+            Array.from({ length: 100 }, (_, i) => jail.runCode({ ...JOB, id: `${i}` })),
+          );
+          assert.deepEqual(
+            results.map(({ id }) => id),
+            Array.from({ length: 100 }, (_, i) => `${i}`),
+          );
+          assert.deepEqual([...versions], ['2.0']);
+          assert.equal(peer.connections(), 1);
+        },
+        { queueTimeoutMs: 30000 },
+      );
     });
 
     it('a large body both ways', async () => {
