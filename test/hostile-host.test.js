@@ -5,13 +5,18 @@
 const assert = require('node:assert/strict');
 const { execFileSync } = require('node:child_process');
 const fs = require('node:fs');
+const os = require('node:os');
 const path = require('node:path');
-const { describe, it } = require('node:test');
+const { after, describe, it } = require('node:test');
 const { setTimeout: sleep } = require('node:timers/promises');
 const { createJail, JailError, runCode } = require('../lib/index.js');
 const { descendants, measure, slack, survivors, until } = require('./helpers/baseline.js');
 const { startHost } = require('./helpers/host.js');
 const { matches, openJail } = require('./helpers/run.js');
+
+// A folder for temporary files that nobody else writes to, so that what is left can be counted.
+process.env.TMPDIR = fs.mkdtempSync(path.join(os.tmpdir(), 'host-test-'));
+after(() => fs.rmSync(process.env.TMPDIR, { recursive: true }));
 
 const jail = openJail();
 const js = (code, options, more) => jail.runCode({ language: 'javascript', code, ...options }, more);

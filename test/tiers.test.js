@@ -55,7 +55,10 @@ function start(command, { noNamespaces = false } = {}) {
 /** Maps every id onto itself, once the child is in its own user namespace. */
 async function giveIds(child) {
   const own = fs.readlinkSync('/proc/self/ns/user');
-  await until(() => fs.readlinkSync(`/proc/${child.pid}/ns/user`) !== own, 3000);
+  const isThere = () =>
+    fs.readlinkSync(`/proc/${child.pid}/ns/user`) !== own &&
+    fs.readFileSync(`/proc/${child.pid}/comm`, 'utf8') === 'sh\n';
+  await until(isThere, 10000);
   for (const name of ['uid_map', 'gid_map']) fs.writeFileSync(`/proc/${child.pid}/${name}`, '0 0 65536');
   child.stdin.end('\n');
 }

@@ -34,51 +34,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "internal.h"
+#include "outer.h"
 
-enum { HOST_IDS_BASE = 0x70000000, TMPFS_KIND = 0x01021994, LINK_MAX = 64 };
+enum { HOST_IDS_BASE = 0x70000000 };
 
-static const struct {
-  enum cell_layer layer;
-  int flag;
-  const char *link; // its name in /proc/self/ns
-} namespaces[] = {
+const struct outer_namespace outer_namespaces[NAMESPACE_COUNT] = {
   {CELL_USER_NAMESPACE, CLONE_NEWUSER, "user"}, {CELL_PID_NAMESPACE, CLONE_NEWPID, "pid"},
   {CELL_MOUNT_NAMESPACE, CLONE_NEWNS, "mnt"},   {CELL_NETWORK_NAMESPACE, CLONE_NEWNET, "net"},
   {CELL_IPC_NAMESPACE, CLONE_NEWIPC, "ipc"},    {CELL_UTS_NAMESPACE, CLONE_NEWUTS, "uts"},
 };
-enum { NAMESPACE_COUNT = sizeof namespaces / sizeof *namespaces };
 
-// What the caller sees of itself, so that init can tell it is elsewhere.
-struct view {
-  char links[NAMESPACE_COUNT][LINK_MAX];
-  dev_t root_device;
-  ino_t root_inode;
-};
-
-struct outer {
-  struct cell_plan *plan;
-  const struct cell_root *root;
-  int (*init_main)(void *);
-  void *arg;
-  struct view caller;
-  bool by_root; // the first of the two ways
-  uid_t uid;    // of the caller
-  gid_t gid;
-  int report[2]; // builder and init -> caller
-  int go[2];     // builder -> init, once its ids are mapped
-};
-
-enum message_kind { MESSAGE_INIT = 1, MESSAGE_STANDS, MESSAGE_FAILED };
-struct message { // below PIPE_BUF: written and read whole
-  uint32_t kind;
-  int32_t pid;       // INIT
-  uint32_t stands;   // STANDS
-  uint32_t has_proc; // STANDS
-  struct cell_error error;
-};
-
-static int say(int fd, const struct message *message) {
+int outer_say(int fd, const struct message *message) {
   ssize_t written;
   do
     written = write(fd, message, sizeof *message);
@@ -86,150 +52,23 @@ static int say(int fd, const struct message *message) {
   return written == (ssize_t)sizeof *message ? 0 : -EPIPE;
 }
 
-static void say_failed(int fd, const struct cell_error *error) {
+void outer_say_failed(int fd, const struct cell_error *error) {
   struct message message = {.kind = MESSAGE_FAILED, .error = *error};
-  say(fd, &message);
+  outer_say(fd, &message);
 }
 
-static void take_view(struct view *view) {
+void outer_take_view(struct view *view) {
   struct stat status = {0};
   memset(view, 0, sizeof *view);
   for (size_t i = 0; i < NAMESPACE_COUNT; i++) {
     char path[32];
-    snprintf(path, sizeof path, "/proc/self/ns/%s", namespaces[i].link);
+    snprintf(path, sizeof path, "/proc/self/ns/%s", outer_namespaces[i].link);
     if (readlink(path, view->links[i], LINK_MAX - 1) < 0)
       view->links[i][0] = '\0';
   }
   stat("/", &status);
   view->root_device = status.st_dev;
   view->root_inode = status.st_ino;
-}
-
-// ---- init: pid 1, already in its namespaces and in the root ----
-
-// In this namespace nothing is up, not even lo: there is no route to anywhere.
-// (gVisor brings lo up by itself: there nobody listens.)
-static bool network_is_empty(void) {
-  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(9)};
-  int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0)
-    return false;
-  struct ifreq request;
-  int others = 0;
-  for (int index = 1; index <= 16; index++) { // by index: an interface that is down has no address
-    memset(&request, 0, sizeof request);
-    request.ifr_ifindex = index;
-    if (ioctl(fd, SIOCGIFNAME, &request) == 0 && ioctl(fd, SIOCGIFFLAGS, &request) == 0 &&
-        (request.ifr_flags & IFF_UP) && !(request.ifr_flags & IFF_LOOPBACK))
-      others++;
-  }
-  address.sin_addr.s_addr = htonl(0xa9fea9fe); // 169.254.169.254
-  bool reached = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
-  close(fd);
-  return others == 0 && !reached;
-}
-
-static bool root_is_own(const struct view *caller) {
-  struct statfs kind;
-  struct stat status;
-  if (statfs("/", &kind) < 0 || kind.f_type != TMPFS_KIND || stat("/", &status) < 0)
-    return false;
-  bool elsewhere = status.st_dev != caller->root_device || status.st_ino != caller->root_inode;
-  bool read_only = mkdir("/.probe", 0700) < 0 && errno == EROFS;
-  return elsewhere && read_only && access("/canary", R_OK) == 0;
-}
-
-static bool host_name_is_own(void) {
-  char name[8] = "";
-  return gethostname(name, sizeof name) == 0 && strcmp(name, "cell") == 0;
-}
-
-// What the layer of a namespace means, tried; here is what init sees of itself.
-static bool holds(enum cell_layer layer, const struct outer *outer, const struct view *here) {
-  for (size_t i = 0; i < NAMESPACE_COUNT; i++) {
-    if (namespaces[i].layer != layer)
-      continue;
-    // The name of the namespace is there and another than the caller's.
-    if (!here->links[i][0] || strcmp(here->links[i], outer->caller.links[i]) == 0)
-      return false;
-  }
-  switch (layer) {
-  case CELL_PID_NAMESPACE:
-    return getpid() == 1;
-  case CELL_NETWORK_NAMESPACE:
-    return network_is_empty();
-  case CELL_UTS_NAMESPACE:
-    return host_name_is_own();
-  case CELL_OWN_ROOT:
-    return root_is_own(&outer->caller);
-  default:
-    return true;
-  }
-}
-
-// Covers the carried /proc by one of this pid namespace; where that is refused,
-// by nothing, rather than showing another namespace's.
-static int mount_own_proc(bool *has_proc, struct cell_error *error) {
-  const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-  *has_proc = mount("proc", "/proc", "proc", flags, NULL) == 0;
-  if (*has_proc)
-    return 0;
-  if (mount("none", "/proc", "tmpfs", flags | MS_RDONLY, "mode=0555,size=4k,nr_inodes=2") < 0)
-    return cell_fail(error, errno, "mount /proc", "an empty /proc: %s", strerror(errno));
-  return 0;
-}
-
-static int settle_init(const struct outer *outer, struct message *message) {
-  struct cell_error *error = &message->error;
-  struct view here;
-  bool has_proc = false;
-  int result = 0;
-  char go;
-  // The builder's word that the ids are mapped; its end alone if it failed.
-  if (read(outer->go[0], &go, 1) != 1)
-    return cell_fail(error, EPIPE, "init", "the builder ended early");
-  if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
-    return cell_fail(error, errno, "init", "become root inside: %s", strerror(errno));
-  if (outer->by_root && syscall(SYS_setgroups, 0, NULL) < 0)
-    return cell_fail(error, errno, "init", "setgroups: %s", strerror(errno));
-  take_view(&here); // by the carried /proc, which is there in any case
-  if (cell_wants(outer->plan, CELL_UTS_NAMESPACE) && sethostname("cell", 4) < 0)
-    return cell_fail(error, errno, "init", "sethostname: %s", strerror(errno));
-  if (cell_wants(outer->plan, CELL_OWN_ROOT) && (result = mount_own_proc(&has_proc, error)) < 0)
-    return result;
-  message->has_proc = has_proc;
-  for (int layer = 0; layer < CELL_LAYER_COUNT; layer++) {
-    if (!(outer->plan->want & CELL_OUTER_LAYERS & CELL_BIT(layer)))
-      continue;
-    if (!holds((enum cell_layer)layer, outer, &here))
-      return cell_fail(error, EPERM, "verify", "%s was made but does not hold",
-                       cell_layer_name((enum cell_layer)layer));
-    message->stands |= CELL_BIT(layer);
-  }
-  return 0;
-}
-
-// What stands, in init's copy of the plan as in the caller's.
-static void settle_plan(const struct outer *outer, const struct message *message) {
-  struct cell_plan *plan = outer->plan;
-  plan->stands = message->stands | (outer->by_root ? CELL_BIT(CELL_SEPARATE_UID) : 0);
-  plan->has_proc = message->has_proc;
-  plan->uid_base = outer->by_root ? CELL_OUTER_ID : 0;
-  plan->uid_count = outer->by_root ? CELL_OUTER_ID_COUNT : 0;
-}
-
-_Noreturn static void run_init(const struct outer *outer) {
-  struct message message = {.kind = MESSAGE_STANDS};
-  close(outer->go[1]); // or its end would never come
-  if (settle_init(outer, &message) < 0) {
-    say_failed(outer->report[1], &message.error);
-    _exit(1);
-  }
-  say(outer->report[1], &message);
-  close(outer->report[1]);
-  close(outer->go[0]);
-  settle_plan(outer, &message);
-  _exit(outer->init_main(outer->arg));
 }
 
 // ---- the builder ----
@@ -271,8 +110,8 @@ static int map_init_ids(pid_t init, struct cell_error *error) {
 static unsigned long clone_flags(const struct outer *outer) {
   unsigned long flags = 0;
   for (size_t i = 0; i < NAMESPACE_COUNT; i++)
-    if (cell_wants(outer->plan, namespaces[i].layer))
-      flags |= (unsigned long)namespaces[i].flag;
+    if (cell_wants(outer->plan, outer_namespaces[i].layer))
+      flags |= (unsigned long)outer_namespaces[i].flag;
   // The unprivileged builder is in these two already.
   return outer->by_root ? flags : flags & ~(unsigned long)(CLONE_NEWUSER | CLONE_NEWNS);
 }
@@ -293,9 +132,9 @@ static int build(const struct outer *outer, struct cell_error *error) {
   if (init < 0)
     return cell_fail(error, errno, "namespaces", "clone init: %s", strerror(errno));
   if (init == 0)
-    run_init(outer);
+    outer_run_init(outer);
   struct message message = {.kind = MESSAGE_INIT, .pid = (int32_t)init};
-  say(outer->report[1], &message); // first of all, so that the caller can end it
+  outer_say(outer->report[1], &message); // first of all, so that the caller can end it
   if (outer->by_root && (result = map_init_ids((pid_t)init, error)) < 0)
     return result;
   return write(outer->go[1], "", 1) == 1 ? 0 : cell_fail(error, errno, "init", "it has ended");
@@ -304,7 +143,7 @@ static int build(const struct outer *outer, struct cell_error *error) {
 _Noreturn static void run_builder(const struct outer *outer) {
   struct cell_error error = {0};
   if (build(outer, &error) < 0)
-    say_failed(outer->report[1], &error);
+    outer_say_failed(outer->report[1], &error);
   _exit(0);
 }
 
@@ -381,7 +220,7 @@ static int spawn_behind_walls(struct outer *outer, pid_t *init_pid, struct cell_
     end_child(init); // and with it everything in its pid namespace
     return result;
   }
-  settle_plan(outer, &last);
+  outer_settle_plan(outer, &last);
   *init_pid = init;
   return 0;
 }
@@ -431,7 +270,7 @@ int cell_outer_spawn(struct cell_plan *plan, const struct cell_root *root, int (
   };
   if (!(plan->want & CELL_OUTER_LAYERS))
     return spawn_plain(&outer, init_pid, error);
-  take_view(&outer.caller);
+  outer_take_view(&outer.caller);
   return spawn_behind_walls(&outer, init_pid, error);
 }
 

@@ -396,25 +396,3 @@ int cell_filter_close(struct sock_filter *code, size_t max) {
   allow_null(&p, 2); // its new limit
   return end(&p);
 }
-
-int cell_filter_install(const struct sock_filter *code, int length) {
-  struct sock_fprog program = {(unsigned short)length, (struct sock_filter *)code};
-  long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
-  if (result < 0)
-    return -errno;
-  return result > 0 ? -EBUSY : 0; // a thread that has a filter of its own
-}
-
-int cell_zygote_filter(struct cell_error *error) {
-  struct sock_filter code[8];
-  struct program p;
-  begin(&p, code, sizeof code / sizeof *code);
-  load(&p, offsetof(struct seccomp_data, nr));
-  if_equal(&p, __NR_io_uring_setup, TO_UNKNOWN, TO_ALLOW);
-  // Nothing a zygote executes is to gain anything; and without it a filter
-  // takes CAP_SYS_ADMIN.
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-    return cell_fail(error, errno, "zygote filter", "no_new_privs: %s", strerror(errno));
-  int result = cell_filter_install(code, end(&p));
-  return result < 0 ? cell_fail(error, result, "zygote filter", "%s", strerror(-result)) : 0;
-}

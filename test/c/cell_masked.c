@@ -1,4 +1,4 @@
-// sources: src/cell/cell.c src/cell/cgroup.c src/cell/descriptors.c src/cell/landlock.c src/cell/namespaces.c src/cell/plan.c src/cell/rlimits.c src/cell/root.c src/cell/seccomp.c src/cell/verify.c
+// sources: src/cell/cell.c src/cell/cgroup.c src/cell/descriptors.c src/cell/init.c src/cell/landlock.c src/cell/namespaces.c src/cell/plan.c src/cell/rlimits.c src/cell/root.c src/cell/filters.c src/cell/seccomp.c src/cell/verify.c
 //
 // Hosts that refuse something: each feature the walls are built from is taken
 // away, by a filter, from a child that then probes. Whatever is missing, the

@@ -1,4 +1,4 @@
-// sources: src/cell/cell.c src/cell/landlock.c src/cell/rlimits.c src/cell/seccomp.c
+// sources: src/cell/cell.c src/cell/landlock.c src/cell/rlimits.c src/cell/filters.c src/cell/seccomp.c
 //
 // root.c's reading of mountinfo, on texts that a host could have; the file is
 // included, because nothing of this is its interface.

@@ -1,4 +1,4 @@
-// sources: src/cell/cell.c src/cell/landlock.c src/cell/rlimits.c src/cell/seccomp.c
+// sources: src/cell/cell.c src/cell/landlock.c src/cell/rlimits.c src/cell/filters.c src/cell/seccomp.c
 //
 // The filters as programs: executed here, instruction by instruction, on every
 // system call number and on the arguments that make a difference. Nothing is

@@ -1,4 +1,4 @@
-// sources: src/cell/cell.c src/cell/cgroup.c src/cell/descriptors.c src/cell/landlock.c src/cell/namespaces.c src/cell/plan.c src/cell/rlimits.c src/cell/root.c src/cell/seccomp.c src/cell/verify.c
+// sources: src/cell/cell.c src/cell/cgroup.c src/cell/descriptors.c src/cell/init.c src/cell/landlock.c src/cell/namespaces.c src/cell/plan.c src/cell/rlimits.c src/cell/root.c src/cell/filters.c src/cell/seccomp.c src/cell/verify.c
 //
 // Real cells, and what a process in one can no longer do. Every refusal is
 // tried outside first, where it must work (the control), and every tier that
