@@ -16,8 +16,15 @@
         'src/run.c', 'src/backend_local.c', 'src/backend_local_place.c', 'src/backend_local_spawn.c',
         'src/backend_local_keeper.c', 'src/backend_local_cell.c', 'src/backend_local_end.c', 'src/wire.c',
         'src/json.c', 'src/json_scan.c', 'src/text.c', 'src/buf.c', 'src/error.c',
+        'src/remote.c', 'src/backend_http.c', 'src/backend_http_request.c', 'src/backend_http_failure.c',
+        'src/backend_http_curl.c', 'src/backend_http_connection.c',
+        'src/backend_http_trust.c', 'src/http_answer.c', 'src/addon_open.c',
       ],
-      'ldflags': ['-Wl,-z,nodelete', '-Wl,--exclude-libs,ALL'],
+      # libcurl, its OpenSSL and nghttp2 lie within, and bind to nothing outside: Node exports symbols of the same names.
+      'include_dirs': ['<!(node scripts/build-curl.js --print include)'],
+      'defines': ['<!@(node scripts/build-curl.js --print defines)'],
+      'libraries': ['<!@(node scripts/build-curl.js --print libs)'],
+      'ldflags': ['-Wl,-z,nodelete', '-Wl,--exclude-libs,ALL', '-Wl,-Bsymbolic', '-Wl,--gc-sections'],
     },
     {
       'target_name': 'guest_node',

@@ -123,14 +123,14 @@ export interface RunError {
   path: string | null;
 }
 
-/** Measured from outside the run; null where it could not be. */
+/** Measured from outside the run, where it ran; null where it could not be, or an older service does not say. */
 export interface RunUsage {
-  /** Waiting for its turn, in ms. */
-  queueMs: number;
+  /** Waiting for its turn, in ms; here and at the service. */
+  queueMs: number | null;
   /** From its turn until the job was written, in ms: a first run boots a runtime here. */
-  startMs: number;
+  startMs: number | null;
   /** From then until the result was complete, in ms. */
-  runMs: number;
+  runMs: number | null;
   /** In ms, over all its threads. */
   cpuMs: number | null;
   /** Resident memory above that of a cell that has done nothing, in bytes. */
@@ -149,8 +149,8 @@ export interface RunJail {
   missing: readonly { readonly layer: string; readonly reason: string }[];
   /** `node 22.23.5`, `python 3.11.7`; null where it is not known. */
   runtime: string | null;
-  /** `parked`: a cell was waiting. `fork`: one had to be made. `cold`: a runtime was booted for it. */
-  start: 'parked' | 'fork' | 'cold';
+  /** `parked`: a cell was waiting. `fork`: one had to be made. `cold`: a runtime was booted for it. null: not said. */
+  start: 'parked' | 'fork' | 'cold' | null;
 }
 
 export interface IsolatedRunResult<T = AnyResult> {
@@ -186,11 +186,23 @@ export interface JailConfig {
    * here or by FIRECRACKER_SOCKET (Linux), is ERR_JAIL_CONFIG, never a weaker jail.
    */
   socket?: string;
-  /** A sandbox service. Likewise; the environment's name is CODE_SANDBOX_URL. */
+  /**
+   * A sandbox service's base URL, over HTTP/2 where it is offered. https:, or http: to
+   * loopback; without user, query and fragment. The environment's name is CODE_SANDBOX_URL.
+   */
   url?: string;
+  /** Its shared secret; required with `url`. The environment's name is CODE_SANDBOX_TOKEN. */
   token?: string;
+  /** PEM: certificates trusted as well, beside Node's own roots and NODE_EXTRA_CA_CERTS. */
   ca?: string;
-  headers?: Record<string, string>;
+  /**
+   * More headers for the service, or a function that gives them, asked before each run
+   * (10 s at most; keep what it fetches): for Cloud Run IAM, `X-Serverless-Authorization`.
+   */
+  headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>);
+  /** `http://[user:password@]host:port` that is asked for a tunnel to an https: `url`. The environment's proxies are never used. */
+  proxy?: string;
+  /** Connections to the service, and runs there at a time. Default 64, least 1, cap 1024. */
   maxConnections?: number;
 
   /** Run although files, network or signals cannot be walled off; results then say `unverified`. Default false. */
@@ -243,7 +255,7 @@ export interface JailConfig {
 }
 
 export interface JailStats {
-  backend: 'local';
+  backend: 'local' | 'http';
   /** Waiting now, and running now. */
   queued: number;
   running: number;
@@ -302,6 +314,8 @@ export class JailError extends Error {
   readonly backend: 'local' | 'http' | 'socket' | null;
   /** When to try again, where that is known. */
   readonly retryAfterMs: number | null;
+  /** The status of an HTTP answer that was no result. */
+  readonly httpStatus: number | null;
   readonly cause?: unknown;
 }
 
@@ -322,6 +336,8 @@ export interface Doctor {
   root: boolean;
   /** What runCode would use now. */
   selects: { backend: 'local' | 'http' | 'socket'; because: string; contained: boolean };
+  /** libcurl and its TLS; `static`: the addon's own. null without a native build. */
+  http: string | null;
   runtimes: {
     language: Language;
     ok: boolean;

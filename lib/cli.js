@@ -242,6 +242,7 @@ function doctorText(report) {
   const lines = [
     `${colour.bold(`code-jail ${report.version}`)} on ${report.platform}, Node ${report.node}, ${report.root ? 'root' : 'not root'}`,
     `The environment selects: ${colour.bold(report.selects.backend)} (${report.selects.because})`,
+    `HTTP by libcurl: ${report.http}`,
     ...(report.selects.contained
       ? []
       : [colour.red('This version does not contain it: runs are refused. Below: the local jail.')]),

@@ -34,6 +34,7 @@ const CONFIG_NUMBERS = {
   maxQueue: { unit: 'runs', min: 0, default: 1000, cap: 100000 },
   queueTimeoutMs: { unit: 'ms', min: 1, default: 30000, cap: 3600000 },
   maxTotalMemoryMb: { unit: 'MiB', min: 16, default: halfOfMemory, cap: 16 * 1024 * 1024 },
+  maxConnections: { unit: 'connections', min: 1, default: 64, cap: 1024 },
   idleMs: { unit: 'ms', min: 100, default: 60000, cap: 86400000 },
 };
 
@@ -43,7 +44,7 @@ const CONFIG_OTHERS = [
   'token',
   'ca',
   'headers',
-  'maxConnections',
+  'proxy',
   'allowWeak',
   'start',
   'node',
@@ -163,7 +164,8 @@ function readConfig(config) {
     const fallback = typeof rule.default === 'function' ? rule.default() : rule.default;
     numbers[name] = given[name] === undefined ? Math.max(rule.min, fallback) : configNumber(name, given[name], rule);
   }
-  for (const name of ['socket', 'url', 'token', 'ca']) checkType(name, given[name], 'string');
+  for (const name of ['socket', 'url', 'token', 'ca', 'proxy']) checkType(name, given[name], 'string');
+  if (typeof given.headers !== 'function') checkType('headers', given.headers, 'object');
   checkType('allowWeak', given.allowWeak, 'boolean');
   if (given.start !== undefined && given.start !== 'parked' && given.start !== 'cold')
     throw misconfigured(`start must be "parked" or "cold", not ${show(given.start)}`);
@@ -172,11 +174,15 @@ function readConfig(config) {
     socket: /** @type {string | undefined} */ (given.socket),
     url: /** @type {string | undefined} */ (given.url),
     token: /** @type {string | undefined} */ (given.token),
+    ca: /** @type {string | undefined} */ (given.ca),
+    proxy: /** @type {string | undefined} */ (given.proxy),
+    headers: /** @type {object | Function | undefined} */ (given.headers),
     allowWeak: given.allowWeak === true,
     cold: given.start === 'cold',
     node: readRuntime('node', given.node, ['path', 'preload', 'modules']),
     python: readRuntime('python', given.python, ['path', 'preload']),
-    limits: readLimits(given, numbers.maxTotalMemoryMb),
+    // Elsewhere the memory is the peer's to give.
+    limits: readLimits(given, given.socket || given.url ? Number.MAX_SAFE_INTEGER : numbers.maxTotalMemoryMb),
   };
 }
 

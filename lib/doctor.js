@@ -60,7 +60,7 @@ function remedyFor(layer, reason) {
 }
 
 // The backends that this build contains.
-const CONTAINED = ['local'];
+const CONTAINED = ['local', 'http'];
 
 /** The runtime's path, as the local jail chooses it. */
 function runtimePath(language, config) {
@@ -82,6 +82,15 @@ function selection(env, config) {
     return { backend: 'socket', because: 'FIRECRACKER_SOCKET' };
   if (env.CODE_SANDBOX_URL) return { backend: 'http', because: 'CODE_SANDBOX_URL' };
   return { backend: 'local', because: 'neither FIRECRACKER_SOCKET nor CODE_SANDBOX_URL is set' };
+}
+
+/** libcurl and its TLS, and whether they are the addon's own; null without a native build. */
+function httpVersion() {
+  try {
+    return require('./native.js').load().http;
+  } catch {
+    return null;
+  }
 }
 
 /** @param {unknown} error */
@@ -173,6 +182,7 @@ async function doctor(config = {}) {
     node: process.version,
     root: process.getuid?.() === 0,
     selects: { ...selects, contained: CONTAINED.includes(selects.backend) },
+    http: httpVersion(),
     runtimes,
     layers: mergeLayers(runtimes),
     error: failure,

@@ -10,14 +10,19 @@ class JailError extends Error {
   /**
    * @param {string} code
    * @param {string} message
-   * @param {{ retryable?: boolean, backend?: string | null, retryAfterMs?: number | null, cause?: unknown }} [facts]
+   * @param {{ retryable?: boolean, backend?: string | null, retryAfterMs?: number | null, httpStatus?: number | null, cause?: unknown }} [facts]
    */
-  constructor(code, message, { retryable = false, backend = null, retryAfterMs = null, cause } = {}) {
+  constructor(
+    code,
+    message,
+    { retryable = false, backend = null, retryAfterMs = null, httpStatus = null, cause } = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.code = code;
     this.retryable = retryable;
     this.backend = backend;
     this.retryAfterMs = retryAfterMs;
+    this.httpStatus = httpStatus;
   }
 }
 // Not own fields: they would be printed with every error.

@@ -5,6 +5,7 @@
 
 const { readConfig } = require('./config.js');
 const { JailError, invalid, misconfigured } = require('./errors.js');
+const { Http } = require('./http.js');
 const { Local } = require('./local.js');
 const { LANGUAGES, readRequest } = require('./options.js');
 
@@ -52,14 +53,14 @@ function readSignal(options) {
 }
 
 /** Submits, or rejects; never throws. @returns {Promise<any>} */
-function submit(local, limits, request, options) {
+function submit(backend, limits, request, options) {
   return new Promise((resolve, reject) => {
     const signal = readSignal(options);
     if (signal !== null && signal.aborted) {
       reject(signal.reason);
       return;
     }
-    local.run(readRequest(request, limits), signal, resolve, reject);
+    backend.run(readRequest(request, limits), signal, resolve, reject);
   });
 }
 
@@ -72,6 +73,14 @@ function readLanguages(languages) {
   return languages;
 }
 
+/** @param {string} backend @param {string} because @param {import('./config.js').Config} read @param {object} [how] */
+function open(backend, because, read, how) {
+  if (backend === 'http') return new Http(read, how);
+  if (backend !== 'local') throw notInThisBuild(backend, because);
+  if (process.platform !== 'linux') throw misconfigured(`this build has no local jail for ${process.platform}`);
+  return new Local(read, how);
+}
+
 /**
  * @param {unknown} config
  * @param {object} [how] for tests: see Local
@@ -79,35 +88,40 @@ function readLanguages(languages) {
 function makeJail(config, how) {
   const read = readConfig(config);
   const [backend, because] = select(read, null);
-  if (backend !== 'local') throw notInThisBuild(backend, because);
-  const local = new Local(read, how);
+  const chosen = open(backend, because, read, how);
   const jail = {
-    runCode: (request, options) => submit(local, read.limits, request, options),
-    warm: async (languages) => local.warm(readLanguages(languages)),
-    stats: () => local.stats(),
-    close: () => local.close(),
-    [Symbol.asyncDispose ?? Symbol.for('nodejs.asyncDispose')]: () => local.close(),
+    runCode: (request, options) => submit(chosen, read.limits, request, options),
+    warm: async (languages) => chosen.warm(readLanguages(languages)),
+    stats: () => chosen.stats(),
+    close: () => chosen.close(),
+    [Symbol.asyncDispose ?? Symbol.for('nodejs.asyncDispose')]: () => chosen.close(),
   };
   return Object.freeze(jail);
 }
 
 /** @param {unknown} [config] */
 function createJail(config = {}) {
-  if (process.platform !== 'linux') throw misconfigured(`this build has no local jail for ${process.platform}`);
   return makeJail(config);
 }
 
 // ---- the default jail: one per process, whoever loads this ----
 
-/** @type {{ local: Local, limits: any } | null} */
-let fallback = null;
+/** The last default jail of each kind, and what it was made of. @type {Record<string, any>} */
+const defaults = {};
 
-function defaultLocal() {
-  if (fallback === null) {
-    const read = readConfig({});
-    fallback = { local: new Local(read, { shared: true }), limits: read.limits };
-  }
-  return fallback;
+const NAMES = { url: 'CODE_SANDBOX_URL', token: 'CODE_SANDBOX_TOKEN' };
+
+/** @param {string} backend @param {string} because */
+function defaultJail(backend, because) {
+  const isHttp = backend === 'http';
+  const url = isHttp ? process.env.CODE_SANDBOX_URL : undefined;
+  const token = isHttp ? process.env.CODE_SANDBOX_TOKEN : undefined;
+  const last = defaults[backend];
+  if (last !== undefined && last.url === url && last.token === token) return last;
+  const read = readConfig({ url, token });
+  const jail = open(backend, because, read, { shared: true, names: NAMES });
+  defaults[backend] = { jail, limits: read.limits, url, token }; // one that it replaces ends with its last run
+  return defaults[backend];
 }
 
 /**
@@ -118,9 +132,8 @@ function defaultLocal() {
 function runCode(request, options) {
   try {
     const [backend, because] = select({}, process.env);
-    if (backend !== 'local') throw notInThisBuild(backend, because);
-    const { local, limits } = defaultLocal();
-    return submit(local, limits, request, options);
+    const { jail, limits } = defaultJail(backend, because);
+    return submit(jail, limits, request, options);
   } catch (error) {
     return Promise.reject(error);
   }

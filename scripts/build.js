@@ -10,6 +10,7 @@ const { spawnSync } = require('node:child_process');
 const crypto = require('node:crypto');
 const fs = require('node:fs');
 const path = require('node:path');
+const curl = require('./build-curl.js');
 
 const ROOT = path.join(__dirname, '..');
 const BUILD = path.join(ROOT, 'build');
@@ -37,7 +38,8 @@ function fingerprint() {
   const names = files.map((file) => path.relative(ROOT, file)).join('\n');
   const gyp = fs.readFileSync(path.join(ROOT, 'binding.gyp'));
   const flags = ['CC', 'CFLAGS', 'LDFLAGS'].map((name) => process.env[name] ?? '').join('\n');
-  const configure = hash(gyp, names, flags, process.arch, process.platform);
+  const libcurl = curl.mode() === 'static' ? curl.prefix() : 'system';
+  const configure = hash(gyp, names, flags, process.arch, process.platform, libcurl);
   return { configure, build: hash(configure, ...files.map((file) => fs.readFileSync(file))) };
 }
 

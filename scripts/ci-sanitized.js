@@ -7,12 +7,24 @@
 const { execFileSync, spawnSync } = require('node:child_process');
 const fs = require('node:fs');
 const path = require('node:path');
+const curl = require('./build-curl.js');
 
 const ROOT = path.join(__dirname, '..');
 const COPY = path.join(ROOT, '.cache', 'sanitized');
 const CC = process.env.CC || 'cc';
 // The tests that exercise the host's side.
-const TESTS = ['cases', 'hostile-host', 'run-code', 'frames', 'input', 'options', 'zygotes'];
+const TESTS = [
+  'cases',
+  'hostile-host',
+  'run-code',
+  'frames',
+  'input',
+  'options',
+  'zygotes',
+  'http/answers',
+  'http/transport',
+  'http/tls',
+];
 
 function addonSources() {
   const gyp = fs.readFileSync(path.join(ROOT, 'binding.gyp'), 'utf8');
@@ -45,8 +57,14 @@ execFileSync(
     ...'-shared -fPIC -std=gnu11 -O1 -g -fno-omit-frame-pointer -pthread -fvisibility=hidden -D_GNU_SOURCE'.split(' '),
     ...'-DNAPI_VERSION=9 -DNODE_GYP_MODULE_NAME=code_jail -DBUILDING_NODE_EXTENSION -Wl,-z,nodelete'.split(' '),
     ...['-fsanitize=address,undefined', '-fno-sanitize-recover=undefined', `-I${headers()}`],
+    ...curl
+      .print('defines')
+      .split(' ')
+      .map((name) => `-D${name}`),
+    `-I${curl.print('include')}`,
     ...addonSources(),
-    ...['-o', path.join(release, 'code_jail.node')],
+    ...curl.print('libs').split(' '),
+    ...['-Wl,--exclude-libs,ALL', '-Wl,-Bsymbolic', '-o', path.join(release, 'code_jail.node')],
   ],
   { cwd: ROOT, stdio: 'inherit' },
 );

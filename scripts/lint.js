@@ -6,6 +6,7 @@ const { spawn } = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
+const curl = require('./build-curl.js');
 
 const ROOT = path.join(__dirname, '..');
 const bin = (name) => path.join('node_modules', '.bin', name);
@@ -29,6 +30,14 @@ const cFiles = [...list('src', /\.[ch]$/), ...list('test', /\.c$/)];
 const sources = list('src', /\.c$/);
 const include = nodeHeaders();
 const flags = ['-std=gnu11', '-D_GNU_SOURCE', '-DNAPI_VERSION=9', '-Isrc', ...(include ? ['-isystem', include] : [])];
+flags.push(
+  '-isystem',
+  curl.print('include'),
+  ...curl
+    .print('defines')
+    .split(' ')
+    .map((name) => `-D${name}`),
+);
 const scripts = ['.ci/run', ...list('scripts', /\.sh$/)].filter((name) => fs.existsSync(path.join(ROOT, name)));
 
 // Stands for one source file: the slow check runs on as many at once as there are cores.

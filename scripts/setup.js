@@ -8,6 +8,7 @@ const { spawnSync } = require('node:child_process');
 const crypto = require('node:crypto');
 const fs = require('node:fs');
 const path = require('node:path');
+const curl = require('./build-curl.js');
 const { build, fingerprint, isBuilt, readStamp } = require('./build.js');
 
 const ROOT = path.join(__dirname, '..');
@@ -102,6 +103,10 @@ function setup() {
   const isCurrent = isBuilt(readStamp(), fingerprint()) && runs('python3', '-c', '');
   if (!isCurrent && process.platform === 'linux') installDebianPackages();
   installNpmPackages();
+  curl.ensure({
+    onStart: () => say('building libcurl from source (a minute, once)'),
+    onFallback: (why) => say(`${why}\nsetup: the machine’s shared libcurl is used instead`),
+  });
   build({ onStart: () => say('building the native parts') });
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "addon_open.h"
 #include "addon_value.h"
 #include "jail.h"
 
@@ -160,52 +161,16 @@ static void on_handle_gone(napi_env env, void *data, void *hint) {
   free(handle);
 }
 
-struct open_args { // read from JS, freed by open_args_free
-  char *key, *keeper, *boot[JAIL_LANGUAGE_COUNT];
-  struct jail_config config;
-};
-
-static void open_args_free(struct open_args *args) {
-  free(args->key);
-  free(args->keeper);
-  for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
-    free(args->boot[i]);
-}
-
-static bool open_args_read(napi_env env, napi_value *from, struct open_args *args) {
-  struct jail_config *config = &args->config;
-  size_t bytes;
-  double memory_mb;
-  bool fine = value_utf8_copy(env, from[1], &args->key, &bytes) &&
-              value_utf8_copy(env, from[2], &args->keeper, &bytes) &&
-              value_utf8_copy(env, from[3], &args->boot[0], &config->boot_bytes[0]) &&
-              value_utf8_copy(env, from[4], &args->boot[1], &config->boot_bytes[1]) &&
-              value_uint32(env, from[5], &config->parked) && value_uint32(env, from[6], &config->max_concurrent) &&
-              value_uint32(env, from[7], &config->max_queue) && value_uint32(env, from[8], &config->queue_timeout_ms) &&
-              value_uint32(env, from[9], &config->idle_ms) && value_double(env, from[10], &memory_mb) &&
-              value_bool(env, from[11], &config->cold) && value_uint32(env, from[12], &config->renew_cells) &&
-              value_uint32(env, from[13], &config->renew_ms);
-  if (!fine || !args->keeper || config->max_concurrent == 0 || memory_mb < 1)
-    return false;
-  config->max_total_memory_mb = (uint64_t)memory_mb;
-  config->key = args->key;
-  config->keeper = args->keeper;
-  for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
-    config->boot[i] = args->boot[i];
-  return true;
-}
-
-// open(client, key, keeper, bootJavascript, bootPython, parked, maxConcurrent,
-//      maxQueue, queueTimeoutMs, idleMs, maxTotalMemoryMb, cold, renewCells, renewMs) -> jail
-static napi_value js_open(napi_env env, napi_callback_info info) {
-  napi_value from[14], external = NULL;
-  size_t count = 14;
+static napi_value open_with(napi_env env, napi_callback_info info,
+                            bool (*read)(napi_env, napi_value *, struct open_args *)) {
+  napi_value from[OPEN_ARGS_MAX], external = NULL;
+  size_t count = OPEN_ARGS_MAX;
   struct open_args args = {0};
   struct jail_error error;
   void *client = NULL;
   napi_get_cb_info(env, info, &count, from, NULL, NULL);
   struct handle *handle = calloc(1, sizeof *handle);
-  bool fine = handle && value_external(env, from[0], &client) && open_args_read(env, from, &args);
+  bool fine = handle && value_external(env, from[0], &client) && read(env, from, &args);
   if (fine && ((struct client *)client)->user)
     handle->jail = jail_open(((struct client *)client)->user, &args.config, &error);
   open_args_free(&args);
@@ -216,6 +181,14 @@ static napi_value js_open(napi_env env, napi_callback_info info) {
   handle->client = client;
   napi_create_external(env, handle, on_handle_gone, NULL, &external);
   return external;
+}
+
+static napi_value js_open(napi_env env, napi_callback_info info) {
+  return open_with(env, info, open_args_read);
+}
+
+static napi_value js_open_http(napi_env env, napi_callback_info info) {
+  return open_with(env, info, open_args_read_http);
 }
 
 static struct handle *handle_of(napi_env env, napi_value value) {
@@ -243,11 +216,14 @@ enum {
   ARG_RESULT,
   ARG_NODES,
   ARG_PROCESS,
+  ARG_ISOLATION,
+  ARG_ID,
+  ARG_HEADERS,
   ARG_COUNT
 };
 
 static bool read_request(napi_env env, napi_value *args, struct jail_request *request, uint32_t *ticket) {
-  uint32_t language;
+  uint32_t language, isolation;
   bool fine = value_uint32(env, args[ARG_TICKET], ticket) && value_uint32(env, args[ARG_LANGUAGE], &language) &&
               value_utf8_size(env, args[ARG_CODE], &request->code_bytes) &&
               value_utf8_size(env, args[ARG_INPUT], &request->input_bytes) &&
@@ -257,9 +233,24 @@ static bool read_request(napi_env env, napi_value *args, struct jail_request *re
               value_uint32(env, args[ARG_OUTPUT], &request->max_output_bytes) &&
               value_uint32(env, args[ARG_RESULT], &request->max_result_bytes) &&
               value_uint32(env, args[ARG_NODES], &request->max_result_nodes) &&
-              value_bool(env, args[ARG_PROCESS], &request->need_process);
-  if (fine)
+              value_bool(env, args[ARG_PROCESS], &request->need_process) &&
+              value_uint32(env, args[ARG_ISOLATION], &isolation);
+  if (fine) {
     request->language = (enum jail_language)language;
+    request->min_isolation = (enum jail_isolation)isolation;
+  }
+  return fine;
+}
+
+// The caller frees texts, also on failure.
+static bool read_texts(napi_env env, napi_value *args, struct jail_request *request, char *texts[3]) {
+  size_t bytes;
+  bool fine = value_utf8_copy(env, args[ARG_TENANT], &texts[0], &bytes) &&
+              value_utf8_copy(env, args[ARG_ID], &texts[1], &bytes) &&
+              value_utf8_copy(env, args[ARG_HEADERS], &texts[2], &bytes);
+  request->tenant = texts[0];
+  request->id = texts[1];
+  request->headers = texts[2];
   return fine;
 }
 
@@ -271,26 +262,26 @@ static bool write_payload(napi_env env, napi_value *args, const struct jail_requ
 }
 
 // submit(jail, ticket, language, code, input, env, tenant, timeoutMs, memoryMb,
-//        maxOutputBytes, maxResultBytes, maxResultNodes, needProcess)
+//        maxOutputBytes, maxResultBytes, maxResultNodes, needProcess,
+//        minIsolation, id, headers)
 // -> undefined, or the error as an object; the outcome comes by the callback.
 static napi_value js_submit(napi_env env, napi_callback_info info) {
   napi_value args[ARG_COUNT];
-  size_t count = ARG_COUNT, tenant_bytes;
+  size_t count = ARG_COUNT;
   struct jail_request request = {0};
   struct jail_error error = {0};
   uint32_t ticket = 0;
-  char *tenant = NULL;
+  char *texts[3] = {0};
   napi_get_cb_info(env, info, &count, args, NULL, NULL);
   struct handle *handle = handle_of(env, args[ARG_JAIL]);
   if (!handle)
     return NULL;
-  if (!read_request(env, args, &request, &ticket) || !value_utf8_copy(env, args[ARG_TENANT], &tenant, &tenant_bytes)) {
-    free(tenant);
+  bool fine = read_request(env, args, &request, &ticket) && read_texts(env, args, &request, texts);
+  struct jail_run *run = fine ? jail_run_new(&request, &error) : NULL;
+  for (int i = 0; i < 3; i++)
+    free(texts[i]);
+  if (!fine)
     return fail(env, "submit: wrong arguments");
-  }
-  request.tenant = tenant;
-  struct jail_run *run = jail_run_new(&request, &error);
-  free(tenant);
   if (!run)
     return value_error(env, &error);
   if (!write_payload(env, args, &request, jail_run_payload(run))) {
@@ -379,8 +370,9 @@ NAPI_MODULE_INIT() {
     const char *name;
     napi_callback call;
   } functions[] = {
-    {"connect", js_connect}, {"open", js_open},   {"submit", js_submit}, {"cancel", js_cancel},      {"warm", js_warm},
-    {"close", js_close},     {"stats", js_stats}, {"place", js_place},   {"replace", addon_replace},
+    {"connect", js_connect}, {"open", js_open},          {"openHttp", js_open_http}, {"submit", js_submit},
+    {"cancel", js_cancel},   {"warm", js_warm},          {"close", js_close},        {"stats", js_stats},
+    {"place", js_place},     {"replace", addon_replace},
   };
   napi_value function;
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
@@ -388,5 +380,7 @@ NAPI_MODULE_INIT() {
     napi_set_named_property(env, exports, functions[i].name, function);
   }
   napi_set_named_property(env, exports, "layers", value_layer_names(env));
+  napi_create_string_utf8(env, jail_http_version(), NAPI_AUTO_LENGTH, &function);
+  napi_set_named_property(env, exports, "http", function);
   return exports;
 }

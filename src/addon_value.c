@@ -85,7 +85,8 @@ napi_value value_error(napi_env env, const struct jail_error *error) {
   napi_set_named_property(env, value, "code", utf8(env, jail_code_name(error->code)));
   napi_set_named_property(env, value, "message", utf8(env, error->message));
   napi_set_named_property(env, value, "retryable", retryable);
-  napi_set_named_property(env, value, "retryAfterMs", small(env, (int32_t)error->retry_after_ms));
+  napi_set_named_property(env, value, "httpStatus", small(env, (int32_t)error->http_status));
+  napi_set_named_property(env, value, "retryAfterMs", value_number(env, error->retry_after_ms));
   return value;
 }
 
@@ -126,6 +127,7 @@ void value_outcome(napi_env env, const struct jail_outcome *outcome, napi_value 
   args[at++] = small(env, (int32_t)outcome->place);
   args[at++] = small(env, (int32_t)outcome->layers);
   args[at++] = small(env, (int32_t)outcome->start);
+  args[at++] = value_text(env, &outcome->jail);
   const struct jail_fault *fault = &outcome->fault;
   if (!fault->present) {
     while (at < VALUE_OUTCOME_ARGS)

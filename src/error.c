@@ -33,6 +33,7 @@ enum jail_code error_set(struct jail_error *error, enum jail_code code, const ch
   error->code = code;
   error->retryable = code == JAIL_OVERLOADED || code == JAIL_QUEUE_TIMEOUT;
   error->retry_after_ms = 0;
+  error->http_status = 0;
   return code;
 }
 

@@ -33,11 +33,14 @@ struct jail_error { // filled once, where the cause is known
   enum jail_code code;
   bool retryable;          // it provably never ran, and may run later
   uint32_t retry_after_ms; // 0: not known
+  uint32_t http_status;    // of an HTTP answer that was no result; 0: there was none
   char message[400];
 };
 
 enum jail_language { JAIL_JAVASCRIPT, JAIL_PYTHON, JAIL_LANGUAGE_COUNT };
-enum jail_start { JAIL_START_PARKED, JAIL_START_FORK, JAIL_START_COLD };
+enum jail_start { JAIL_START_PARKED, JAIL_START_FORK, JAIL_START_COLD, JAIL_START_UNKNOWN };
+// Each is more than those before it.
+enum jail_isolation { JAIL_ISOLATION_NONE, JAIL_ISOLATION_PROCESS, JAIL_ISOLATION_GVISOR, JAIL_ISOLATION_MICROVM };
 
 enum jail_status { // what became of the user's code
   JAIL_STATUS_OK,
@@ -80,6 +83,8 @@ struct jail_outcome {
   int64_t cpu_ns, peak_bytes; // -1: not measured
   uint64_t stdout_dropped, stderr_dropped;
   struct jail_text result, out, err; // result: JSON, checked
+  bool remote;                       // another host's answer: what it did not measure is -1, its place is in `jail`
+  struct jail_text jail; // remote: { isolation, layers, missing, runtime, start } as JSON, checked; may be absent
   struct jail_fault fault;
 };
 void jail_outcome_free(struct jail_outcome *outcome); // takes it; NULL is fine
@@ -109,6 +114,12 @@ struct jail_config {                     // everything borrowed for the call, an
   uint64_t max_total_memory_mb;
   uint32_t renew_cells, renew_ms; // a zygote is replaced after so many cells, or so long
   bool cold;
+  // A jail elsewhere instead, over HTTP. max_concurrent is then how many connections there may be.
+  const char *url;   // whole, with its path; NULL: a local jail
+  const char *token; // secret
+  const char *ca;    // PEM: whom to trust, for https
+  size_t ca_bytes;
+  const char *proxy; // URL; NULL: none
 };
 
 struct jail; // one user's handle
@@ -123,6 +134,10 @@ struct jail_request { // everything borrowed for the call; the payload is writte
   uint32_t timeout_ms, memory_mb, max_output_bytes, max_result_bytes, max_result_nodes;
   bool need_process;  // refuse an unverified place
   const char *tenant; // NUL-terminated; NULL: none
+  // Of a run that goes elsewhere:
+  enum jail_isolation min_isolation; // refused by the peer, or its answer is
+  const char *id;                    // echoed by it; NULL: none
+  const char *headers;               // more of them: "Name: value\n" ..., checked; NULL: none
   size_t code_bytes, input_bytes, env_bytes;
 };
 
@@ -155,6 +170,9 @@ void jail_stats(const struct jail *jail, struct jail_stats *out);
 // What is the same for all runs of a zygote: "key=value" NUL ... (runtime,
 // isolation, missing=layer:reason, repeated). Static; NULL where there is no such place.
 const char *jail_place_text(uint32_t place, size_t *bytes);
+
+// What HTTP is made of: libcurl and its parts with their versions, and how it is linked. Static.
+const char *jail_http_version(void);
 
 // The names of enum cell_layer's bits, in order; NULL behind the last.
 const char *jail_layer_name(uint32_t layer);

@@ -39,7 +39,10 @@ enum json_fault json_parse(struct json_doc *doc, const char *text, size_t size, 
   *doc = (struct json_doc){.text = text};
   if (size > INT32_MAX)
     return JSON_TOO_MANY;
-  enum json_fault fault = json_check(text, size, max_nodes);
+  struct json_scan scan;
+  json_scan_begin(&scan, max_nodes);
+  scan.max_depth += JSON_ENVELOPE_DEPTH;
+  enum json_fault fault = json_scan_more(&scan, text, size, true);
   if (fault)
     return fault;
   if (*trim(text) != '{' && *trim(text) != '[')
@@ -149,6 +152,112 @@ bool json_integer(const struct json_doc *doc, int value, int64_t *number) {
 
 void json_span(const struct json_doc *doc, int value, const char **start, size_t *size) {
   const jsmntok_t *it = token(doc, value);
-  *start = it ? doc->text + it->start : NULL;
-  *size = it ? (size_t)(it->end - it->start) : 0;
+  int quote = it && it->type == JSMN_STRING; // jsmn's strings are without theirs
+  *start = it ? doc->text + it->start - quote : NULL;
+  *size = it ? (size_t)(it->end - it->start + 2 * quote) : 0;
+}
+
+static bool is_of_type(const struct json_doc *doc, int value, jsmntype_t type) {
+  const jsmntok_t *it = token(doc, value);
+  return it && it->type == type;
+}
+
+bool json_is_array(const struct json_doc *doc, int value) {
+  return is_of_type(doc, value, JSMN_ARRAY);
+}
+
+bool json_is_string(const struct json_doc *doc, int value) {
+  return is_of_type(doc, value, JSMN_STRING);
+}
+
+bool json_bool(const struct json_doc *doc, int value, bool *truth) {
+  const jsmntok_t *it = token(doc, value);
+  if (!it || it->type != JSMN_PRIMITIVE || (doc->text[it->start] != 't' && doc->text[it->start] != 'f'))
+    return false;
+  *truth = doc->text[it->start] == 't';
+  return true;
+}
+
+// Where it has escapes, what they stand for is compared.
+static bool means(const struct json_doc *doc, int value, const char *plain) {
+  struct jail_text left = {0}, right = {0};
+  bool is_same =
+    json_text(doc, value, &left) && !text_from_utf8(&right, plain, strlen(plain)) && left.units == right.units;
+  for (size_t i = 0; is_same && i < left.units; i++) {
+    unsigned a = left.wide ? ((const uint16_t *)left.data)[i] : ((const unsigned char *)left.data)[i];
+    unsigned b = right.wide ? ((const uint16_t *)right.data)[i] : ((const unsigned char *)right.data)[i];
+    is_same = a == b;
+  }
+  text_free(&left);
+  text_free(&right);
+  return is_same;
+}
+
+bool json_equals(const struct json_doc *doc, int value, const char *plain) {
+  if (!plain || !json_is_string(doc, value))
+    return false;
+  const jsmntok_t *it = token(doc, value);
+  if (memchr(doc->text + it->start, '\\', (size_t)(it->end - it->start)))
+    return means(doc, value, plain);
+  return same(doc, value, plain, strlen(plain));
+}
+
+// strtod would depend on the host's locale. Good to some fifteen digits.
+bool json_number(const struct json_doc *doc, int value, double *number) {
+  const jsmntok_t *it = token(doc, value);
+  if (!it || it->type != JSMN_PRIMITIVE || strchr("tfn", doc->text[it->start]))
+    return false;
+  const char *at = doc->text + it->start, *end = doc->text + it->end;
+  bool negative = *at == '-', shrinks = false;
+  double sum = 0;
+  int scale = 0, exponent = 0;
+  at += negative;
+  for (; at < end && *at >= '0' && *at <= '9'; at++)
+    sum = sum * 10 + (*at - '0');
+  if (at < end && *at == '.')
+    for (at++; at < end && *at >= '0' && *at <= '9'; at++, scale--)
+      sum = sum * 10 + (*at - '0');
+  if (at < end) {
+    at++;
+    shrinks = *at == '-';
+    for (at += *at == '-' || *at == '+'; at < end; at++)
+      exponent = exponent < 1000 ? exponent * 10 + (*at - '0') : exponent;
+  }
+  scale += shrinks ? -exponent : exponent;
+  for (; scale > 0 && sum > 0 && sum < 1e300; scale--)
+    sum *= 10;
+  for (; scale < 0 && sum > 0; scale++)
+    sum /= 10;
+  *number = negative ? -sum : sum;
+  return true;
+}
+
+bool json_members(const struct json_doc *doc, int object, const char *const *names, int *values, int count) {
+  for (int i = 0; i < count; i++)
+    values[i] = -1;
+  if (!json_is_object(doc, object))
+    return true;
+  int left = token(doc, object)->size;
+  for (int key = object + 1; left > 0; left--, key = after(doc, key + 1)) {
+    const jsmntok_t *it = token(doc, key);
+    if (memchr(doc->text + it->start, '\\', (size_t)(it->end - it->start)))
+      return false;
+    for (int i = 0; i < count; i++) {
+      if (!same(doc, key, names[i], strlen(names[i])))
+        continue;
+      if (values[i] >= 0)
+        return false;
+      values[i] = key + 1;
+    }
+  }
+  return true;
+}
+
+int json_first(const struct json_doc *doc, int array) {
+  return json_is_array(doc, array) && token(doc, array)->size > 0 ? array + 1 : -1;
+}
+
+int json_next(const struct json_doc *doc, int array, int element) {
+  int next = after(doc, element);
+  return next < doc->count && token(doc, next)->start < token(doc, array)->end ? next : -1;
 }

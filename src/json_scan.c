@@ -158,7 +158,7 @@ static bool in_object(const struct json_scan *scan) {
 }
 
 static int enter(struct json_scan *scan, bool object) {
-  if (scan->depth == JSON_DEPTH_MAX)
+  if (scan->depth == scan->max_depth)
     return JSON_TOO_DEEP;
   uint64_t bit = 1ull << (scan->depth % 64);
   if (object)
@@ -274,7 +274,7 @@ static int step_over(struct json_scan *scan) {
 }
 
 void json_scan_begin(struct json_scan *scan, uint32_t max_nodes) {
-  *scan = (struct json_scan){.max_nodes = max_nodes, .state = VALUE};
+  *scan = (struct json_scan){.max_nodes = max_nodes, .max_depth = JSON_DEPTH_MAX, .state = VALUE};
 }
 
 enum json_fault json_scan_more(struct json_scan *scan, const char *text, size_t size, bool final) {

@@ -13,6 +13,12 @@
 static void free_config(struct jail_config *config) {
   free((char *)config->key);
   free((char *)config->keeper);
+  if (config->token)
+    explicit_bzero((char *)config->token, strlen(config->token));
+  free((char *)config->token);
+  free((char *)config->url);
+  free((char *)config->ca);
+  free((char *)config->proxy);
   for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
     free((char *)config->boot[i]);
 }
@@ -26,15 +32,25 @@ static char *copy(const char *bytes, size_t size) {
   return made;
 }
 
+// NULL stays NULL; *complete becomes false where there is no memory.
+static const char *copy_text(const char *text, bool *complete) {
+  const char *made = text ? copy(text, strlen(text)) : NULL;
+  *complete = *complete && (made || !text);
+  return made;
+}
+
 struct pool *pool_new(const struct jail_config *config) {
   struct pool *pool = calloc(1, sizeof *pool);
   bool complete = pool != NULL;
   if (!pool)
     return NULL;
   pool->config = *config;
-  pool->config.key = config->key ? copy(config->key, strlen(config->key)) : NULL;
-  pool->config.keeper = copy(config->keeper, strlen(config->keeper));
-  complete = pool->config.keeper && (pool->config.key || !config->key);
+  pool->config.key = copy_text(config->key, &complete);
+  pool->config.keeper = copy_text(config->keeper, &complete);
+  pool->config.url = copy_text(config->url, &complete);
+  pool->config.token = copy_text(config->token, &complete);
+  pool->config.ca = copy_text(config->ca, &complete);
+  pool->config.proxy = copy_text(config->proxy, &complete);
   for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++) {
     pool->config.boot[i] = config->boot[i] ? copy(config->boot[i], config->boot_bytes[i]) : NULL;
     complete = complete && (pool->config.boot[i] || !config->boot[i]);
@@ -54,7 +70,7 @@ void pool_free(struct pool *pool) {
 
 static struct backend *backend_of(struct pool *pool) {
   if (!pool->backend)
-    pool->backend = backend_local_new(pool);
+    pool->backend = pool->config.url ? backend_http_new(pool) : backend_local_new(pool);
   return pool->backend;
 }
 
@@ -185,7 +201,7 @@ void pool_leave(struct pool *pool, struct jail_run *run) {
     pool->running_mb -= run->request.memory_mb;
     COUNT(pool->counters.running, -1);
     COUNT(pool->counters.running_mb, -(int64_t)run->request.memory_mb);
-    uint64_t took = (uint64_t)(run->outcome.start_us + run->outcome.run_us);
+    uint64_t took = engine_now_us() - run->admitted_us;
     pool->typical_us = pool->typical_us ? (pool->typical_us * 7 + took) / 8 : took;
   }
   forget_if_idle(pool, run->tenant);
@@ -217,10 +233,14 @@ static void on_queued_too_long(struct engine_timer *timer) {
 
 // ---- what users ask for ----
 
+static bool has_language(const struct pool *pool, unsigned language) {
+  return pool->config.url || pool->config.boot[language];
+}
+
 static enum jail_code refuse_submit(struct pool *pool, struct jail_run *run, struct jail_error *error) {
   if (pool->closing)
     return error_set(error, JAIL_CLOSED, "the jail has been closed");
-  if (!pool->config.boot[run->request.language])
+  if (!has_language(pool, run->request.language))
     return error_set(error, JAIL_CONFIG, "this jail has no runtime for the language");
   if (run->request.memory_mb > pool->config.max_total_memory_mb)
     return error_set(error, JAIL_INVALID_REQUEST, "memoryMb %u is over maxTotalMemoryMb, %llu", run->request.memory_mb,
@@ -288,7 +308,7 @@ static enum jail_code refuse_warm(struct pool *pool, uint32_t languages, struct 
   if (pool->closing)
     return error_set(error, JAIL_CLOSED, "the jail has been closed");
   for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
-    if (languages >> i & 1 && !pool->config.boot[i])
+    if (languages >> i & 1 && !has_language(pool, (unsigned)i))
       return error_set(error, JAIL_CONFIG, "this jail has no runtime for %s",
                        i == JAIL_PYTHON ? "python" : "javascript");
   return JAIL_OK;

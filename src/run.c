@@ -32,6 +32,25 @@ static const char *out_of_range(const struct jail_request *request) {
   return NULL;
 }
 
+static void free_texts(struct jail_request *request) {
+  free((char *)request->tenant);
+  free((char *)request->id);
+  free((char *)request->headers);
+  request->tenant = request->id = request->headers = NULL;
+}
+
+// Makes the borrowed ones owned. 0, or -1 with none of them left.
+static int copy_texts(struct jail_request *request) {
+  const char *id = request->id, *headers = request->headers;
+  request->tenant = strdup(request->tenant ? request->tenant : "");
+  request->id = id ? strdup(id) : NULL;
+  request->headers = headers ? strdup(headers) : NULL;
+  if (request->tenant && !request->id == !id && !request->headers == !headers)
+    return 0;
+  free_texts(request);
+  return -1;
+}
+
 struct jail_run *jail_run_new(const struct jail_request *request, struct jail_error *error) {
   const char *field = out_of_range(request);
   if (field) {
@@ -41,8 +60,9 @@ struct jail_run *jail_run_new(const struct jail_request *request, struct jail_er
   struct jail_run *run = calloc(1, sizeof *run);
   size_t bytes = sizeof(struct job_header) + request->code_bytes + request->input_bytes + request->env_bytes;
   char *payload = run ? malloc(bytes + 1) : NULL;
-  char *tenant = payload ? strdup(request->tenant ? request->tenant : "") : NULL;
-  if (!tenant) {
+  if (payload)
+    run->request = *request;
+  if (!payload || copy_texts(&run->request)) {
     free(payload);
     free(run);
     error_set(error, JAIL_UNAVAILABLE, "no memory for a run of %zu bytes", bytes);
@@ -59,8 +79,6 @@ struct jail_run *jail_run_new(const struct jail_request *request, struct jail_er
     .timeout_ms = request->timeout_ms,
   };
   memcpy(payload, &header, sizeof header);
-  run->request = *request;
-  run->request.tenant = tenant;
   run->payload = payload;
   run->payload_bytes = bytes;
   run->outcome.is_run = true;
@@ -77,7 +95,7 @@ void jail_run_free(struct jail_run *run) {
   if (!run)
     return;
   free(run->payload);
-  free((char *)run->request.tenant);
+  free_texts(&run->request);
   jail_outcome_free(&run->outcome);
 }
 
@@ -87,9 +105,15 @@ void jail_outcome_free(struct jail_outcome *outcome) {
   if (!outcome)
     return;
   struct jail_text *texts[] = {
-    &outcome->result,      &outcome->out,           &outcome->err,
-    &outcome->fault.name,  &outcome->fault.message, &outcome->fault.source_line,
-    &outcome->fault.stack, &outcome->fault.path,
+    &outcome->result,
+    &outcome->jail,
+    &outcome->out,
+    &outcome->err,
+    &outcome->fault.name,
+    &outcome->fault.message,
+    &outcome->fault.source_line,
+    &outcome->fault.stack,
+    &outcome->fault.path,
   };
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     text_free(texts[i]);
@@ -105,17 +129,21 @@ void run_settle(struct jail_run *run) {
     return;
   uint64_t now = engine_now_us();
   struct jail_outcome *outcome = &run->outcome;
-  outcome->queue_us = span(run->entered_us, run->admitted_us ? run->admitted_us : now);
-  outcome->start_us = span(run->admitted_us, run->sent_us ? run->sent_us : now);
-  outcome->run_us = span(run->sent_us, run->finished_us ? run->finished_us : now);
+  int64_t queued_us = span(run->entered_us, run->admitted_us ? run->admitted_us : now);
+  if (outcome->remote) { // its own figures; the way there is nobody's
+    outcome->queue_us += outcome->queue_us >= 0 ? queued_us : 0;
+  } else {
+    outcome->queue_us = queued_us;
+    outcome->start_us = span(run->admitted_us, run->sent_us ? run->sent_us : now);
+    outcome->run_us = span(run->sent_us, run->finished_us ? run->finished_us : now);
+  }
   engine_timer_stop(&run->timer);
   pool_leave(run->pool, run);
   run->state = RUN_SETTLED;
   // Large ones should not wait for the JS thread to be freed.
   free(run->payload);
-  free((char *)run->request.tenant);
+  free_texts(&run->request);
   run->payload = NULL;
-  run->request.tenant = NULL;
   engine_deliver(run->user, outcome);
 }
 

@@ -34,7 +34,8 @@ const MAY_INCLUDE = {
   'node_api.h': /^src\/(addon\w*\.[ch]|guest\/guest_node\.c)$/,
   'js_native_api.h': /^src\/(addon\w*\.[ch]|guest\/guest_node\.c)$/,
   'uv.h': /^src\/(engine\w*\.[ch]|run\.c|backend_\w+\.[ch]|guest\/guest_node\.c)$/,
-  'curl/curl.h': /^src\/backend_http\.c$/,
+  'curl/curl.h': /^src\/backend_http\w*\.[ch]$/,
+  'openssl/ssl.h': /^src\/backend_http_trust\.c$/,
   'jsmn.h': /^src\/json\.c$/,
 };
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,9 @@ static int base = -1; // of all folders; written by the main thread before there
 static char base_path[CELL_SCRATCH_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
-static uint32_t dropped; // under lock: how many times there was something to remove
+static uint32_t dropped;                                     // under lock: how many times there was something to remove
+static pthread_mutex_t sweeping = PTHREAD_MUTEX_INITIALIZER; // one at a time, or names would clash
+static atomic_bool closing;                                  // the thread that removes gives up
 
 static int open_folder(int at, const char *name) {
   return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -83,13 +86,13 @@ static void sweep(int top, const char *prefix, uint64_t limit_ms) {
     for (struct dirent *item; (item = readdir(dir));) {
       if (is_dots(item->d_name) || strncmp(item->d_name, prefix, strlen(prefix)))
         continue;
-      if (limit_ms && now_ms() > until)
+      if (limit_ms ? now_ms() > until : closing)
         break;
       flatten(top, item->d_name, &serial);
       count++;
     }
     closedir(dir);
-    if (count == 0 || (serial == first && count >= before) || (limit_ms && now_ms() > until))
+    if (count == 0 || (serial == first && count >= before) || (limit_ms ? now_ms() > until : closing))
       return;
     before = count;
   }
@@ -104,7 +107,9 @@ static void *sweeper(void *unused) {
       pthread_cond_wait(&more, &lock);
     seen = dropped;
     pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&sweeping);
     sweep(base, "gone-", 0);
+    pthread_mutex_unlock(&sweeping);
   }
   return NULL;
 }
@@ -168,7 +173,10 @@ int scratch_start(void) {
 void scratch_close(void) {
   if (base < 0)
     return;
+  closing = true;
+  pthread_mutex_lock(&sweeping);
   sweep(base, "", CLOSE_MS);
+  pthread_mutex_unlock(&sweeping);
   rmdir(base_path);
 }
 

@@ -1,0 +1,278 @@
+'use strict';
+// Calls that are under way, whatever jail they went to, and what their outcomes
+// become. The hot path is a jail's `submit` and `onOutcome` here: positional
+// arguments, one call into C, one call back, one object literal.
+
+const os = require('node:os');
+const { JailError } = require('./errors.js');
+const native = require('./native.js');
+
+const STATUSES = [
+  'ok',
+  'error',
+  'timeout',
+  'out_of_memory',
+  'output_limit',
+  'not_serializable',
+  'result_too_large',
+  'killed',
+];
+const STARTS = ['parked', 'fork', 'cold'];
+// The first name of each number: SIGABRT, not SIGIOT.
+const SIGNALS = new Map(
+  Object.entries(os.constants.signals)
+    .reverse()
+    .map(([name, number]) => [number, name]),
+);
+
+/** Calls that are under way, by ticket. @type {Map<number, any>} */
+const calls = new Map();
+let tickets = 0;
+
+function nextTicket() {
+  do tickets = (tickets + 1) >>> 0;
+  while (tickets === 0 || calls.has(tickets));
+  return tickets;
+}
+
+// ---- outcomes ----
+
+/** Per place and layers: what is the same in every result. @type {Map<string, any>} */
+const places = new Map();
+/** @type {any} */
+let lastPlace = null;
+
+/** @param {number} place @param {number} layers */
+function placeOf(place, layers) {
+  if (lastPlace !== null && lastPlace.place === place && lastPlace.bits === layers) return lastPlace;
+  const key = `${place}:${layers}`;
+  lastPlace = places.get(key) ?? readPlace(place, layers);
+  places.set(key, lastPlace);
+  return lastPlace;
+}
+
+/** @param {number} place @param {number} bits */
+function readPlace(place, bits) {
+  const addon = native.load();
+  const entries = String(addon.place(place) ?? '').split('\0');
+  const first = (name) => entries.find((entry) => entry.startsWith(`${name}=`))?.slice(name.length + 1);
+  const missing = entries
+    .filter((entry) => entry.startsWith('missing='))
+    .map((entry) => {
+      const [, layer, reason] = /** @type {RegExpExecArray} */ (/^missing=([^:]*):?(.*)$/s.exec(entry));
+      return Object.freeze({ layer, reason });
+    });
+  return {
+    place,
+    bits,
+    isolation: first('isolation') === 'unverified' ? 'unverified' : 'process',
+    runtime: first('runtime') ?? null,
+    layers: Object.freeze(addon.layers.filter((_, bit) => (bits >>> bit) & 1)),
+    missing: Object.freeze(missing),
+  };
+}
+
+// Node's own way to name its signals; a real-time one has only a number.
+const signalName = (number) => (number === 0 ? null : (SIGNALS.get(number) ?? `SIG${number}`));
+
+/** What an answer says of its place, by its text, which is the same again and again. @type {Map<string, any>} */
+const remotePlaces = new Map();
+const UNVERIFIED = Object.freeze({
+  isolation: 'unverified',
+  runtime: null,
+  start: null,
+  layers: Object.freeze([]),
+  missing: Object.freeze([]),
+});
+
+/** @param {string} text JSON, whose types the engine has checked */
+function remotePlaceOf(text) {
+  let place = remotePlaces.get(text);
+  if (place !== undefined) return place;
+  const { isolation, runtime = null, start = null, layers, missing } = JSON.parse(text);
+  place = {
+    isolation,
+    runtime,
+    start,
+    layers: Object.freeze(layers),
+    missing: Object.freeze(missing.map(({ layer, reason }) => Object.freeze({ layer, reason }))),
+  };
+  if (remotePlaces.size >= 64) remotePlaces.clear(); // a peer may say something new each time
+  remotePlaces.set(text, place);
+  return place;
+}
+
+const inMs = (us) => (us < 0 ? null : us / 1000);
+
+/**
+ * The callback from C; argument for argument value_outcome in src/addon_value.c.
+ * Times come in µs, and -1 where something is not known.
+ */
+function onOutcome(
+  ticket,
+  failure,
+  status,
+  resultText,
+  stdout,
+  stderr,
+  stdoutDropped,
+  stderrDropped,
+  exitCode,
+  signal,
+  queueUs,
+  startUs,
+  runUs,
+  cpuNs,
+  peakBytes,
+  placeNumber,
+  layers,
+  start,
+  jailText,
+  name,
+  message,
+  line,
+  column,
+  sourceLine,
+  stack,
+  errorPath,
+) {
+  const call = calls.get(ticket);
+  if (call === undefined) return; // aborted: it has been rejected already
+  calls.delete(ticket);
+  if (call.signal !== null) call.signal.removeEventListener('abort', call);
+  if (failure !== undefined) {
+    call.reject(toError(failure, call.backend));
+    return;
+  }
+  if (status === undefined) {
+    call.resolve();
+    return;
+  }
+  const isLocal = call.backend === 'local';
+  const place = isLocal ? placeOf(placeNumber, layers) : jailText === undefined ? UNVERIFIED : remotePlaceOf(jailText);
+  const result = {
+    id: call.id,
+    ok: status === 0,
+    status: STATUSES[status],
+    result: null,
+    stdout: stdout ?? '',
+    stderr: stderr ?? '',
+    stdoutDropped,
+    stderrDropped,
+    error:
+      name === undefined && message === undefined
+        ? null
+        : {
+            name: name ?? 'Error',
+            message: message ?? '',
+            line: line || null,
+            column: column || null,
+            sourceLine: sourceLine ?? null,
+            stack: stack ?? null,
+            path: errorPath ?? null,
+          },
+    exitCode: exitCode < 0 ? null : exitCode,
+    signal: signalName(signal),
+    timedOut: status === 2,
+    usage: {
+      queueMs: inMs(queueUs),
+      startMs: inMs(startUs),
+      runMs: inMs(runUs),
+      cpuMs: cpuNs < 0 ? null : cpuNs / 1e6,
+      peakMemoryBytes: peakBytes < 0 ? null : peakBytes,
+    },
+    jail: {
+      backend: call.backend,
+      isolation: place.isolation,
+      layers: place.layers,
+      missing: place.missing,
+      runtime: place.runtime,
+      start: isLocal ? STARTS[start] : place.start,
+    },
+  };
+  if (call.asText) /** @type {any} */ (result).resultText = resultText ?? null;
+  else if (resultText !== undefined) {
+    try {
+      result.result = JSON.parse(resultText); // checked by the engine
+    } catch (error) {
+      call.reject(
+        new JailError('ERR_JAIL_PROTOCOL', 'the result is not JSON', { backend: call.backend, cause: error }),
+      );
+      return;
+    }
+  }
+  call.resolve(result);
+}
+
+/**
+ * @param {{ code: string, message: string, retryable: boolean, retryAfterMs: number, httpStatus: number }} failure
+ * @param {string} backend
+ */
+function toError({ code, message, retryable, retryAfterMs, httpStatus }, backend) {
+  return new JailError(code, message, {
+    retryable,
+    backend,
+    retryAfterMs: retryAfterMs || null,
+    httpStatus: httpStatus || null,
+  });
+}
+
+// ---- calls ----
+
+/** One call under way; also the listener of its AbortSignal. */
+class Call {
+  constructor(backend, handle, resolve, reject, id, asText) {
+    this.backend = backend;
+    this.handle = handle;
+    this.resolve = resolve;
+    this.reject = reject;
+    this.id = id;
+    this.asText = asText;
+    this.ticket = nextTicket();
+    /** @type {AbortSignal | null} */
+    this.signal = null;
+  }
+
+  /** The signal has fired: reject now, and let the engine kill behind it. */
+  handleEvent() {
+    calls.delete(this.ticket);
+    this.reject(/** @type {AbortSignal} */ (this.signal).reason);
+    native.load().cancel(this.handle, this.ticket);
+  }
+}
+
+/**
+ * After addon.submit: the call is under way, or this throws why it is not.
+ * @param {Call} call @param {any} failure @param {AbortSignal | null} signal not aborted
+ */
+function submitted(call, failure, signal) {
+  if (failure !== undefined) throw toError(failure, call.backend);
+  calls.set(call.ticket, call);
+  if (signal !== null) {
+    call.signal = signal;
+    signal.addEventListener('abort', call, { once: true });
+  }
+}
+
+/**
+ * A call that is no run. `begin` gets its ticket, and may throw.
+ * @param {string} backend @param {any} handle @param {(ticket: number) => void} begin
+ * @returns {Promise<void>}
+ */
+function ask(backend, handle, begin) {
+  return new Promise((resolve, reject) => {
+    const call = new Call(backend, handle, resolve, reject, '', false);
+    begin(call.ticket);
+    calls.set(call.ticket, call);
+  });
+}
+
+/** @type {any} */
+let client = null;
+
+function connect() {
+  client ??= native.load().connect(onOutcome);
+  return client;
+}
+
+module.exports = { Call, connect, submitted, ask };

@@ -1,0 +1,161 @@
+'use strict';
+// The jail that is a sandbox service elsewhere, over HTTP(S). Everything that
+// takes time happens in C; here the configuration is read and the call handed over.
+
+const crypto = require('node:crypto');
+const { Call, connect, submitted, ask } = require('./calls.js');
+const { JailError, misconfigured } = require('./errors.js');
+const { headerText, readProxy, readToken, readUrl, roots } = require('./http-options.js');
+const native = require('./native.js');
+
+const HEADERS_MS = 10000; // how long a `headers` function may take
+
+function closedError() {
+  return new JailError('ERR_JAIL_CLOSED', 'the jail has been closed', { backend: 'http' });
+}
+
+/** @param {unknown} cause @param {string} what */
+function noHeaders(cause, what) {
+  return new JailError('ERR_JAIL_UNAVAILABLE', `the headers function ${what}; nothing was sent`, {
+    backend: 'http',
+    retryable: true,
+    cause,
+  });
+}
+
+class Http {
+  /**
+   * @param {import('./config.js').Config} config
+   * @param {{ shared?: boolean, names?: { url: string, token: string } }} [how] shared: one for the whole process
+   */
+  constructor(config, { shared = false, names = { url: 'url', token: 'token' } } = {}) {
+    const { numbers } = config;
+    const url = readUrl(names.url, /** @type {string} */ (config.url));
+    if (config.token === undefined || config.token === '')
+      throw misconfigured(`${names.url} is set without ${names.token}: the sandbox service wants both`);
+    const token = readToken(names.token, config.token);
+    const isTls = url.startsWith('https:');
+    if (config.proxy !== undefined && !isTls) throw misconfigured('proxy is for an https: URL alone');
+    const ca = isTls ? roots(config.ca) : null;
+    const proxy = config.proxy === undefined ? null : readProxy(config.proxy);
+    this.headers = typeof config.headers === 'function' ? config.headers : null;
+    this.headerText = this.headers ? null : headerText(config.headers);
+    /** @type {Promise<void> | null} */
+    this.closed = null;
+    this.addon = native.load();
+    this.handle = this.addon.openHttp(
+      connect(),
+      shared ? keyOf([url, token, ca, proxy, numbers]) : null,
+      numbers.maxConnections,
+      numbers.maxQueue,
+      numbers.queueTimeoutMs,
+      url,
+      token,
+      ca,
+      proxy,
+    );
+  }
+
+  /**
+   * @param {import('./options.js').Request} request
+   * @param {AbortSignal | null} signal not aborted
+   */
+  run(request, signal, resolve, reject) {
+    if (this.closed) throw closedError();
+    if (this.headers === null) this.submit(request, signal, resolve, reject, this.headerText);
+    else this.runWithHeaders(request, signal, resolve, reject);
+  }
+
+  /** @param {string | null} headers */
+  submit(request, signal, resolve, reject, headers) {
+    if (this.closed) throw closedError();
+    const call = new Call('http', this.handle, resolve, reject, request.id, request.asText);
+    const failure = this.addon.submit(
+      this.handle,
+      call.ticket,
+      request.language,
+      request.code,
+      request.input,
+      request.env,
+      request.tenant,
+      request.timeoutMs,
+      request.memoryMb,
+      request.maxOutputBytes,
+      request.maxResultBytes,
+      request.maxResultNodes,
+      false,
+      request.minIsolation + 1,
+      request.id,
+      headers,
+    );
+    submitted(call, failure, signal);
+  }
+
+  // The caller's function first: it may fetch an identity token. It has its own
+  // limit of time, and an abort does not wait for it.
+  runWithHeaders(request, signal, resolve, reject) {
+    let over = false;
+    const end = (settle, value) => {
+      if (over) return;
+      over = true;
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', onAbort);
+      settle(value);
+    };
+    const onAbort = () => end(reject, signal.reason);
+    const timer = setTimeout(() => end(reject, noHeaders(undefined, `took over ${HEADERS_MS} ms`)), HEADERS_MS);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    const submit = (headers) => {
+      try {
+        this.submit(request, signal, resolve, reject, headerText(headers));
+      } catch (error) {
+        reject(error);
+      }
+    };
+    Promise.resolve()
+      .then(() => /** @type {() => unknown} */ (this.headers)())
+      .then(
+        (headers) => end(submit, headers),
+        (error) => end(reject, noHeaders(error, 'has failed')),
+      );
+  }
+
+  /** Opens a connection. @returns {Promise<void>} */
+  warm() {
+    return ask('http', this.handle, (ticket) => {
+      if (this.closed) throw closedError();
+      this.addon.warm(this.handle, ticket, 0);
+    });
+  }
+
+  stats() {
+    if (this.closed) throw closedError();
+    const [queued, running, settled, refused, queuedBytes, runningMemoryMb] = this.addon.stats(this.handle);
+    return {
+      backend: 'http',
+      queued,
+      running,
+      settled,
+      refused,
+      queuedBytes,
+      runningMemoryMb,
+      parked: { javascript: 0, python: 0 },
+      cells: { javascript: 0, python: 0 },
+      zygotes: 0,
+      zygoteStarts: 0,
+    };
+  }
+
+  /** @returns {Promise<void>} */
+  close() {
+    this.closed ??= ask('http', this.handle, (ticket) => this.addon.close(this.handle, ticket));
+    return this.closed;
+  }
+}
+
+/** Jails of the same configuration share connections. @param {unknown[]} parts */
+function keyOf(parts) {
+  return `http:${crypto.createHash('sha256').update(JSON.stringify(parts)).digest('base64')}`;
+}
+
+module.exports = { Http };

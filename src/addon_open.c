@@ -1,0 +1,62 @@
+// addon_open.c: see addon_open.h.
+#include "addon_open.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "addon_value.h"
+
+void open_args_free(struct open_args *args) {
+  free(args->key);
+  free(args->keeper);
+  free(args->url);
+  if (args->token)
+    explicit_bzero(args->token, strlen(args->token));
+  free(args->token);
+  free(args->ca);
+  free(args->proxy);
+  for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
+    free(args->boot[i]);
+}
+
+bool open_args_read(napi_env env, napi_value *from, struct open_args *args) {
+  struct jail_config *config = &args->config;
+  size_t bytes;
+  double memory_mb;
+  bool fine = value_utf8_copy(env, from[1], &args->key, &bytes) &&
+              value_utf8_copy(env, from[2], &args->keeper, &bytes) &&
+              value_utf8_copy(env, from[3], &args->boot[0], &config->boot_bytes[0]) &&
+              value_utf8_copy(env, from[4], &args->boot[1], &config->boot_bytes[1]) &&
+              value_uint32(env, from[5], &config->parked) && value_uint32(env, from[6], &config->max_concurrent) &&
+              value_uint32(env, from[7], &config->max_queue) && value_uint32(env, from[8], &config->queue_timeout_ms) &&
+              value_uint32(env, from[9], &config->idle_ms) && value_double(env, from[10], &memory_mb) &&
+              value_bool(env, from[11], &config->cold) && value_uint32(env, from[12], &config->renew_cells) &&
+              value_uint32(env, from[13], &config->renew_ms);
+  if (!fine || !args->keeper || config->max_concurrent == 0 || memory_mb < 1)
+    return false;
+  config->max_total_memory_mb = (uint64_t)memory_mb;
+  config->key = args->key;
+  config->keeper = args->keeper;
+  for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
+    config->boot[i] = args->boot[i];
+  return true;
+}
+
+bool open_args_read_http(napi_env env, napi_value *from, struct open_args *args) {
+  struct jail_config *config = &args->config;
+  size_t bytes;
+  bool fine =
+    value_utf8_copy(env, from[1], &args->key, &bytes) && value_uint32(env, from[2], &config->max_concurrent) &&
+    value_uint32(env, from[3], &config->max_queue) && value_uint32(env, from[4], &config->queue_timeout_ms) &&
+    value_utf8_copy(env, from[5], &args->url, &bytes) && value_utf8_copy(env, from[6], &args->token, &bytes) &&
+    value_utf8_copy(env, from[7], &args->ca, &config->ca_bytes) && value_utf8_copy(env, from[8], &args->proxy, &bytes);
+  if (!fine || !args->url || !args->token || config->max_concurrent == 0)
+    return false;
+  config->max_total_memory_mb = UINT64_MAX; // memory is the peer's
+  config->key = args->key;
+  config->url = args->url;
+  config->token = args->token;
+  config->ca = args->ca;
+  config->proxy = args->proxy;
+  return true;
+}
