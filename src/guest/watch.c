@@ -96,7 +96,7 @@ static int read_memory(int status, struct memory *memory) {
   if (size <= 0)
     return -1;
   text[size] = 0;
-  memory->own_bytes = field(text, "\nRssAnon:") + field(text, "\nRssShmem:");
+  memory->own_bytes = field(text, "\nRssAnon:") + field(text, "\nRssShmem:") + field(text, "\nVmPTE:");
   memory->rss_bytes = field(text, "\nVmRSS:");
   return memory->rss_bytes ? 0 : -1; // a zombie has none
 }
