@@ -335,13 +335,15 @@ export interface Doctor {
   node: string;
   root: boolean;
   /** What runCode would use now. */
-  selects: { backend: 'local' | 'http' | 'socket'; because: string };
+  selects: { backend: 'local' | 'http' | 'socket'; because: string; contained: boolean };
   /** libcurl and its TLS; `static`: the addon's own. null without a native build. */
   http: string | null;
   runtimes: {
     language: Language;
     ok: boolean;
     runtime: string | null;
+    /** Of the interpreter on this host. */
+    path: string | null;
     start: 'parked' | 'fork' | 'cold' | null;
     isolation: Isolation | 'unverified' | null;
     backend: 'local' | 'http' | 'socket' | null;

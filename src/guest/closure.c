@@ -30,6 +30,11 @@ static char *text(const char *format, ...) {
   return out;
 }
 
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
 static void entry(struct closure *closure, enum cell_root_kind kind, const char *target, const char *source) {
   struct cell_root *root = &closure->root;
   for (size_t i = 0; i < root->count; i++)
@@ -78,7 +83,7 @@ static void library(const struct place *place, const char *name, const char *pat
   if (!realpath(path, real))
     return;
   if (place->own_root) {
-    char *target = text("/rt/lib/%s", strrchr(name, '/') ? strrchr(name, '/') + 1 : name);
+    char *target = text("/rt/lib/%s", base_name(name));
     entry(place->closure, CELL_ROOT_BIND, target, real);
     free(target);
   } else {
@@ -181,12 +186,12 @@ static char *bind_at(const struct place *place, const char *target, const char *
 // The guest's own files, the loader and the program; returns the program's path inside.
 static char *program(const struct place *place, const struct boot *boot, const char *real, const char *loader,
                      char **script, char **lib) {
-  const char *name = strrchr(real, '/') + 1;
+  const char *name = base_name(real);
   const char *file = is_python(boot) ? "python.py" : "javascript.js";
   char *at = text("/rt/bin/%s", name);
   char *inside = bind_at(place, at, real);
   char *folder = bind_at(place, "/rt/guest", boot->guest_dir);
-  char *lib_at = text("/rt/%s", strrchr(boot->guest_lib, '/') + 1);
+  char *lib_at = text("/rt/%s", base_name(boot->guest_lib));
   *script = text("%s/%s", folder, file);
   *lib = bind_at(place, lib_at, boot->guest_lib);
   if (loader[0])
@@ -217,7 +222,7 @@ static int real_program(const struct boot *boot, char *const question[], char *c
 }
 
 static int resolve_node(const struct place *place, const struct boot *boot, struct cell_error *error) {
-  char real[PATH_MAX], loader[PATH_MAX], *script = NULL, *lib = NULL;
+  char real[PATH_MAX] = "", loader[PATH_MAX] = "", *script = NULL, *lib = NULL;
   char *envp[] = {"PATH=/usr/local/bin:/usr/bin:/bin", NULL};
   char *where[] = {(char *)boot->runtime, "-p", "process.execPath", NULL};
   int result = real_program(boot, where, envp, real, loader, error);
@@ -228,7 +233,7 @@ static int resolve_node(const struct place *place, const struct boot *boot, stru
   int major = 0, minor = 0;
   if (!version || sscanf(version, "v%d.%d", &major, &minor) != 2 || major < 20)
     result = cell_fail(error, -ENOEXEC, "config", "%s --version does not say Node.js 20 or newer", real);
-  if (result == 0) {
+  if (result == 0 && version) {
     version[strcspn(version, "\r\n")] = 0;
     snprintf(place->closure->runtime, sizeof place->closure->runtime, "node %s", version + 1);
     trace(place, loader, real, "");
@@ -291,7 +296,7 @@ static void python_sites(const struct place *place, struct extensions *all, cons
 }
 
 static int resolve_python(const struct place *place, const struct boot *boot, struct cell_error *error) {
-  char real[PATH_MAX], loader[PATH_MAX], *script = NULL, *lib = NULL, *line[4] = {NULL}, *rest;
+  char real[PATH_MAX] = "", loader[PATH_MAX] = "", *script = NULL, *lib = NULL, *line[4] = {NULL}, *rest;
   char *envp[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", NULL};
   char *question[] = {(char *)boot->runtime, "-I", "-c", (char *)ask_python, NULL};
   char *answer = ask(question, envp);
@@ -313,7 +318,7 @@ static int resolve_python(const struct place *place, const struct boot *boot, st
   int result = 0;
   if (count < 4 || ask_interpreter(line[0], loader))
     result = cell_fail(error, -ENOEXEC, "config", "%s does not say which program it is", boot->runtime);
-  if (result == 0) {
+  if (result == 0 && line[0] && line[3]) {
     static struct extensions all; // large, and the keeper has one closure
     all = (struct extensions){.place = place, .loader = loader, .program = line[0]};
     char *at = text("/rt/lib/python%s", line[1]);

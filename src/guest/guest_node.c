@@ -229,6 +229,10 @@ static napi_value js_send(napi_env env, napi_callback_info info) {
   char *result = text_of(env, argv[2], guest.small + sizeof guest.small / 2, sizeof guest.small / 2, &result_bytes);
   if (guest.state == TAKEN)
     guest_send(kind, meta, meta_bytes, result, result_bytes);
+  if (meta != guest.small)
+    free(meta);
+  if (result != guest.small + sizeof guest.small / 2)
+    free(result);
   return NULL;
 }
 

@@ -477,17 +477,19 @@ static struct ucred next_writer(void) {
 }
 
 static void test_refusals_of_root(struct task *task) {
-  static const struct {
+  char fifo[64]; // of this run alone: others may be under way
+  snprintf(fifo, sizeof fifo, "/tmp/cell_walls.%d.fifo", (int)getpid());
+  const struct {
     struct cell_root_entry entry;
     const char *says;
   } bad[] = {
     {{CELL_ROOT_BIND, "/rt/none", "/nonexistent/file"}, "/nonexistent/file"},
-    {{CELL_ROOT_BIND, "/rt/fifo", "/tmp/cell_walls.fifo"}, "no file or directory"},
+    {{CELL_ROOT_BIND, "/rt/fifo", fifo}, "no file or directory"},
     {{CELL_ROOT_BIND, "/rt/null", "/dev/null"}, "no file or directory"},
     {{CELL_ROOT_DEVICE, "/dev/file", "/etc/os-release"}, "no character device"},
     {{CELL_ROOT_BIND, "relative", "/etc/os-release"}, "relative"},
   };
-  mkfifo("/tmp/cell_walls.fifo", 0666);
+  mkfifo(fifo, 0666);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     struct cell_error error = {0};
     int mounts = count_lines("/proc/self/mountinfo"), descriptors = count_descriptors();
@@ -497,7 +499,7 @@ static void test_refusals_of_root(struct task *task) {
             count_descriptors() == descriptors,
           "and nothing of it is left");
   }
-  unlink("/tmp/cell_walls.fifo");
+  unlink(fifo);
 }
 
 static void crowd(const struct cell_plan *plan, uint32_t cell) {
