@@ -4,7 +4,7 @@
 // arguments, one call into C, one call back, one object literal.
 
 const os = require('node:os');
-const { JailError } = require('./errors.js');
+const { JailError, invalid } = require('./errors.js');
 const native = require('./native.js');
 
 const STATUSES = [
@@ -139,13 +139,12 @@ function onOutcome(
   const call = calls.get(ticket);
   if (call === undefined) return; // aborted: it has been rejected already
   calls.delete(ticket);
-  if (call.signal !== null) call.signal.removeEventListener('abort', call);
   if (failure !== undefined) {
-    call.reject(toError(failure, call.backend));
+    call.fail(toError(failure, call.backend));
     return;
   }
   if (status === undefined) {
-    call.resolve();
+    call.settle(undefined);
     return;
   }
   const isLocal = call.backend === 'local';
@@ -195,13 +194,11 @@ function onOutcome(
     try {
       result.result = JSON.parse(resultText); // checked by the engine
     } catch (error) {
-      call.reject(
-        new JailError('ERR_JAIL_PROTOCOL', 'the result is not JSON', { backend: call.backend, cause: error }),
-      );
+      call.fail(new JailError('ERR_JAIL_PROTOCOL', 'the result is not JSON', { backend: call.backend, cause: error }));
       return;
     }
   }
-  call.resolve(result);
+  call.settle(result);
 }
 
 /**
@@ -233,11 +230,43 @@ class Call {
     this.signal = null;
   }
 
+  /** @param {unknown} value */
+  settle(value) {
+    this.resolve(value);
+    if (this.signal !== null) letGo(this.signal, this);
+  }
+
+  /** @param {unknown} error */
+  fail(error) {
+    this.reject(error);
+    if (this.signal !== null) letGo(this.signal, this);
+  }
+
   /** The signal has fired: reject now, and let the engine kill behind it. */
   handleEvent() {
+    if (calls.get(this.ticket) !== this) return; // it has settled; the signal did not let go
     calls.delete(this.ticket);
-    this.reject(/** @type {AbortSignal} */ (this.signal).reason);
+    this.reject(reasonOf(/** @type {AbortSignal} */ (this.signal)));
     native.load().cancel(this.handle, this.ticket);
+  }
+}
+
+// A signal may be the caller's own object: what it throws is nobody's failure,
+// and least of all the process's.
+
+/** @param {AbortSignal} signal @param {any} listener */
+function letGo(signal, listener) {
+  try {
+    signal.removeEventListener('abort', listener);
+  } catch {}
+}
+
+/** @param {AbortSignal} signal @returns {unknown} */
+function reasonOf(signal) {
+  try {
+    return signal.reason;
+  } catch (error) {
+    return error;
   }
 }
 
@@ -250,7 +279,13 @@ function submitted(call, failure, signal) {
   calls.set(call.ticket, call);
   if (signal !== null) {
     call.signal = signal;
-    signal.addEventListener('abort', call, { once: true });
+    try {
+      signal.addEventListener('abort', call, { once: true });
+    } catch (error) {
+      calls.delete(call.ticket);
+      native.load().cancel(call.handle, call.ticket);
+      throw invalid('signal cannot be listened to: its addEventListener throws', error);
+    }
   }
 }
 
@@ -275,4 +310,4 @@ function connect() {
   return client;
 }
 
-module.exports = { Call, connect, submitted, ask };
+module.exports = { Call, connect, submitted, ask, letGo, reasonOf };

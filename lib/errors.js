@@ -28,6 +28,15 @@ class JailError extends Error {
 // Not own fields: they would be printed with every error.
 Object.defineProperty(JailError.prototype, 'name', { value: 'JailError', configurable: true, writable: true });
 
+/** @param {unknown} error whatever was thrown: to ask a revoked proxy is to throw again */
+function isJailError(error) {
+  try {
+    return error instanceof JailError;
+  } catch {
+    return false;
+  }
+}
+
 /** @param {string} message @param {unknown} [cause] */
 function invalid(message, cause) {
   return new JailError('ERR_JAIL_INVALID_REQUEST', message, { cause });
@@ -38,4 +47,4 @@ function misconfigured(message, cause) {
   return new JailError('ERR_JAIL_CONFIG', message, { cause });
 }
 
-module.exports = { JailError, invalid, misconfigured };
+module.exports = { JailError, isJailError, invalid, misconfigured };

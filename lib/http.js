@@ -3,8 +3,8 @@
 // takes time happens in C; here the configuration is read and the call handed over.
 
 const crypto = require('node:crypto');
-const { Call, connect, submitted, ask } = require('./calls.js');
-const { JailError, misconfigured } = require('./errors.js');
+const { Call, connect, submitted, ask, letGo, reasonOf } = require('./calls.js');
+const { JailError, invalid, misconfigured } = require('./errors.js');
 const { headerText, readProxy, readToken, readUrl, roots } = require('./http-options.js');
 const native = require('./native.js');
 
@@ -99,12 +99,17 @@ class Http {
       if (over) return;
       over = true;
       clearTimeout(timer);
-      signal?.removeEventListener('abort', onAbort);
       settle(value);
+      if (signal) letGo(signal, onAbort);
     };
-    const onAbort = () => end(reject, signal.reason);
+    const onAbort = () => end(reject, reasonOf(signal));
     const timer = setTimeout(() => end(reject, noHeaders(undefined, `took over ${HEADERS_MS} ms`)), HEADERS_MS);
-    signal?.addEventListener('abort', onAbort, { once: true });
+    try {
+      signal?.addEventListener('abort', onAbort, { once: true });
+    } catch (error) {
+      end(reject, invalid('signal cannot be listened to: its addEventListener throws', error));
+      return;
+    }
     const submit = (headers) => {
       try {
         this.submit(request, signal, resolve, reject, headerText(headers));

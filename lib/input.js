@@ -25,6 +25,7 @@ const LOST = [
 ];
 
 const { stringify } = JSON;
+const { isProxy } = types;
 const { isArray } = Array;
 const { getPrototypeOf, keys } = Object;
 
@@ -39,6 +40,27 @@ function step(path, key, inArray) {
   return /^[A-Za-z_$][\w$]*$/.test(key) ? `${path}.${key}` : `${path}[${stringify(key)}]`;
 }
 
+// What the text will have at least, in bytes: a value one, an item of an array
+// with its comma two. Both walks stop as soon as that is over the cap, so that
+// nothing small that unfolds into much holds up the event loop.
+let size = 0;
+let most = MAX_BYTES;
+
+function tooLarge() {
+  return invalid(`input is over ${most} bytes as JSON, which is the limit`);
+}
+
+/** @param {number} bytes */
+function count(bytes) {
+  size += bytes;
+  if (size > most) throw tooLarge();
+}
+
+/** @param {number} items of an array, none of them looked at yet */
+function expect(items) {
+  if (size + 2 * items > most) throw tooLarge();
+}
+
 /**
  * Whether JSON.stringify loses nothing of it: plain objects and arrays of plain
  * values, no methods of their own to be called, not too deep, no circle. Quick; a
@@ -47,8 +69,11 @@ function step(path, key, inArray) {
  * @param {any} value @param {object[]} above @returns {boolean}
  */
 function isPlain(value, above) {
+  count(1);
   switch (typeof value) {
     case 'string':
+      count(value.length + 1);
+      return true;
     case 'number':
     case 'boolean':
     case 'undefined':
@@ -62,11 +87,20 @@ function isPlain(value, above) {
   if (above.length === PLAIN_DEPTH || above.includes(value) || typeof value.toJSON === 'function') return false;
   above.push(value);
   if (isArray(value)) {
-    for (let i = 0; i < value.length; i++) if (!isPlain(value[i], above)) return false;
+    expect(value.length);
+    for (let i = 0; i < value.length; i++) {
+      count(1);
+      if (!isPlain(value[i], above)) return false;
+    }
   } else {
     const prototype = getPrototypeOf(value);
     if (prototype !== null && prototype !== Object.prototype && !isObjectPrototype(prototype)) return false;
-    for (const key of keys(value)) if (!isPlain(value[key], above)) return false;
+    for (const key of keys(value)) {
+      const one = value[key];
+      if (one === undefined) continue;
+      count(key.length + 4);
+      if (!isPlain(one, above)) return false;
+    }
   }
   above.pop();
   return true;
@@ -82,32 +116,49 @@ function stringifyWithCare(input) {
   /** @type {object[]} */
   const holders = []; // from the root down to the holder of the current value
   /** @type {string[]} */
-  const paths = [];
+  const names = []; // what each of them is called in the one above
+  const pathOf = (depth) => {
+    let path = 'input';
+    for (let i = 1; i <= depth; i++) path = step(path, names[i], isArray(holders[i - 1]));
+    return path;
+  };
   return stringify(input, function check(key, value) {
     // `this` holds the value; whatever is deeper in the list has been left.
     let depth = holders.length;
     while (depth > 0 && holders[depth - 1] !== this) depth--;
-    holders.length = paths.length = depth;
-    const path = depth === 0 ? 'input' : step(paths[depth - 1], key, isArray(this));
+    holders.length = names.length = depth;
+    names.push(key);
+    if (value !== undefined && depth > 0) count(isArray(this) ? 1 : key.length + 4);
     switch (typeof value) {
       case 'function':
-        return refuse(path, 'a function');
+        return refuse(pathOf(depth), 'a function');
       case 'symbol':
-        return refuse(path, 'a symbol');
+        return refuse(pathOf(depth), 'a symbol');
       case 'bigint':
-        return refuse(path, 'a BigInt', 'String(value)');
+        return refuse(pathOf(depth), 'a BigInt', 'String(value)');
+      case 'string':
+        count(value.length + 2);
+        return value;
+      case 'undefined':
+        if (isArray(this)) count(4);
+        return value;
       case 'object':
         break;
       default:
+        count(1);
         return value;
     }
+    count(1);
     if (value === null) return value;
-    for (const [is, what, remedy] of LOST) if (is(value)) refuse(path, what, remedy);
+    if (isArray(value)) expect(value.length);
+    const prototype = isProxy(value) ? undefined : getPrototypeOf(value);
+    if (prototype !== Object.prototype && prototype !== Array.prototype)
+      for (const [is, what, remedy] of LOST) if (is(value)) refuse(pathOf(depth), what, remedy);
     const above = holders.indexOf(value);
-    if (above >= 0) refuse(path, `the same object as ${paths[above]} (circular)`);
-    if (depth >= MAX_DEPTH) throw invalid(`${path.slice(0, 80)}… is nested more than ${MAX_DEPTH} levels deep`);
+    if (above >= 0) refuse(pathOf(depth), `the same object as ${pathOf(above)} (circular)`);
+    if (depth >= MAX_DEPTH)
+      throw invalid(`${pathOf(depth).slice(0, 80)}… is nested more than ${MAX_DEPTH} levels deep`);
     holders.push(value);
-    paths.push(path);
     return value;
   });
 }
@@ -119,7 +170,16 @@ function stringifyWithCare(input) {
  */
 function inputText(input, cap = MAX_BYTES) {
   if (input === undefined || input === null) return 'null';
-  const text = isPlain(input, []) ? stringify(input) : stringifyWithCare(input);
+  const outer = [size, most]; // a getter or a toJSON may ask for a run itself
+  let text;
+  try {
+    [size, most] = [0, cap];
+    const plain = isPlain(input, []);
+    size = 0;
+    text = plain ? stringify(input) : stringifyWithCare(input);
+  } finally {
+    [size, most] = outer;
+  }
   if (text === undefined) return 'null'; // toJSON gave undefined
   if (text.length * 3 > cap) {
     const bytes = Buffer.byteLength(text);

@@ -4,7 +4,7 @@
 // configuration in config.js) and nowhere else; a test compares index.d.ts with them.
 
 const { randomUUID } = require('node:crypto');
-const { JailError, invalid } = require('./errors.js');
+const { invalid, isJailError } = require('./errors.js');
 const { inputText, MAX_BYTES } = require('./input.js');
 
 const KiB = 1024;
@@ -99,6 +99,9 @@ function readNumber(name, value, limits) {
   throw invalid(`${name} is ${value}; the limit is ${cap} ${unit}${whose}`);
 }
 
+/** Without half a surrogate pair. @param {string} text @returns {boolean} */
+const isWellFormed = (text) => /** @type {any} */ (text).isWellFormed();
+
 /** @param {unknown} code @param {Limits} limits @returns {string} */
 function readCode(code, limits) {
   const cap = limits.caps.codeBytes;
@@ -111,7 +114,7 @@ function readCode(code, limits) {
     }
   }
   // UTF-8 cannot carry it, and a replaced character would be another program.
-  if (!(/** @type {any} */ (code).isWellFormed())) {
+  if (!isWellFormed(code)) {
     const at = code.search(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/);
     throw invalid(`code has half a surrogate pair at index ${at}; write it as an escape in the program's text`);
   }
@@ -131,6 +134,8 @@ function readEnv(env) {
     if (name === '' || /[=\0]/.test(name))
       throw invalid(`env has the key ${show(name)}; none may be empty or hold = or NUL`);
     if (value.includes('\0')) throw invalid(`env.${name} holds a NUL, which no environment can`);
+    if (!isWellFormed(name)) throw invalid(`env has the key ${show(name)}, which has half a surrogate pair`);
+    if (!isWellFormed(value)) throw invalid(`env.${name} has half a surrogate pair, which UTF-8 cannot carry`);
     text += `${name}=${value}\0`;
   }
   const bytes = Buffer.byteLength(text);
@@ -218,7 +223,7 @@ function readRequest(request, limits) {
     }
   } catch (error) {
     // A getter, a proxy or a toJSON of the caller's.
-    throw error instanceof JailError ? error : invalid(`the request cannot be read: ${describe(error)}`, error);
+    throw isJailError(error) ? error : invalid(`the request cannot be read: ${describe(error)}`, error);
   }
   if (to.language < 0) throw invalid(`language is missing; it must be one of ${LANGUAGES.map(show).join(', ')}`);
   if (!hasCode) throw invalid('code is missing');

@@ -43,12 +43,15 @@ function readSignal(options) {
       throw invalid(`a call has no option ${JSON.stringify(key)}; it knows ${CALL_OPTIONS.join(', ')}`);
   const { signal } = options;
   if (signal === undefined || signal === null) return null;
-  if (
-    typeof signal !== 'object' ||
-    typeof signal.aborted !== 'boolean' ||
-    typeof signal.addEventListener !== 'function'
-  )
-    throw invalid('signal must be an AbortSignal');
+  let isSignal = false;
+  try {
+    isSignal =
+      typeof signal === 'object' &&
+      typeof signal.aborted === 'boolean' &&
+      typeof signal.addEventListener === 'function' &&
+      typeof signal.removeEventListener === 'function';
+  } catch {} // a getter or a proxy of the caller's
+  if (!isSignal) throw invalid('signal must be an AbortSignal');
   return signal;
 }
 
@@ -56,11 +59,16 @@ function readSignal(options) {
 function submit(backend, limits, request, options) {
   return new Promise((resolve, reject) => {
     const signal = readSignal(options);
-    if (signal !== null && signal.aborted) {
+    if (signal?.aborted) {
       reject(signal.reason);
       return;
     }
-    backend.run(readRequest(request, limits), signal, resolve, reject);
+    const read = readRequest(request, limits);
+    if (signal?.aborted) {
+      reject(signal.reason); // by a getter or a toJSON of the request
+      return;
+    }
+    backend.run(read, signal, resolve, reject);
   });
 }
 

@@ -90,12 +90,14 @@ static int on_close(void *arg, curl_socket_t fd) {
 }
 
 static int local_port(struct connection *connection) {
-  struct sockaddr_storage name = {0};
+  union {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+  } name = {0};
   socklen_t size = sizeof name;
-  if (connection->local_port || getsockname(connection->fd, (struct sockaddr *)&name, &size))
-    return connection->local_port;
-  connection->local_port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
-                                                            : ((struct sockaddr_in *)&name)->sin_port);
+  if (!connection->local_port && !getsockname(connection->fd, &name.any, &size))
+    connection->local_port = ntohs(name.any.sa_family == AF_INET6 ? name.v6.sin6_port : name.v4.sin_port);
   return connection->local_port;
 }
 

@@ -107,7 +107,33 @@ describe('input', () => {
 
   it('16 MiB of UTF-8 are the most', () => {
     assert.equal(inputText('x'.repeat((16 << 20) - 2)).length, 16 << 20);
-    refuses('x'.repeat((16 << 20) - 1), /16777217 bytes as JSON; the limit is 16777216/);
+    refuses('x'.repeat((16 << 20) - 1), /^input is over 16777216 bytes as JSON/);
     refuses('€'.repeat(6 << 20), /limit/);
+  });
+
+  it('what unfolds into more than that is refused while it is walked', () => {
+    const doubled = (leaf, times) => Array.from({ length: times }).reduce((x) => [x, x], leaf);
+    const huge = {
+      holes: () => new Array(3e7),
+      'holes beside a date': () => ({ at: new Date(0), list: new Array(3e7) }),
+      'an array again and again': () => doubled(1, 40),
+      'an object again and again': () => Array.from({ length: 60 }).reduce((x) => ({ a: x, b: x }), 1),
+      'keys alone': () => Array(200).fill({ ['k'.repeat(100000)]: 1 }),
+    };
+    for (const [name, make] of Object.entries(huge)) {
+      const input = make();
+      const start = performance.now();
+      refuses(input, /^input is over 16777216 bytes as JSON, which is the limit/);
+      assert.ok(performance.now() - start < 5000, name);
+    }
+    assert.equal(inputText(doubled(1, 3), 29).length, 29, 'the bound is exact for the least of items');
+    assert.throws(() => inputText(doubled(1, 3), 28), /limit/);
+    assert.throws(() => inputText({ a: [undefined, { b: undefined }] }, 5), /limit/);
+    assert.equal(inputText({ d: new Date(0), ['x'.repeat(999)]: undefined }, 99).length, 32, 'what is left out');
+  });
+
+  it('a toJSON that reads another input changes nothing of this one', () => {
+    const inner = { toJSON: () => inputText({ at: new Date(0) }, 64) };
+    assert.equal(JSON.parse(inputText({ inner, rest: 'x'.repeat(100) })).rest.length, 100);
   });
 });

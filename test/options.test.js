@@ -113,6 +113,13 @@ describe('a request', () => {
     revoke();
     refuses(proxy, /cannot be read/);
     refuses({ ...good, input: proxy }, /cannot be read/);
+    const throwsIt = {
+      ...good,
+      get input() {
+        throw proxy;
+      },
+    };
+    refuses(throwsIt, /cannot be read/);
   });
 
   it('env: at most 64 names, 32 KiB, strings, no = and no NUL', () => {
@@ -122,6 +129,9 @@ describe('a request', () => {
     refuses({ ...good, env: { 'A=': '' } }, /"A="/);
     refuses({ ...good, env: { '': '' } }, /empty/);
     refuses({ ...good, env: { A: 'x\0' } }, /env\.A holds a NUL/);
+    refuses({ ...good, env: { A: '\ud800z' } }, /^env\.A has half a surrogate pair/);
+    refuses({ ...good, env: { '\udc00': '' } }, /^env has the key .*surrogate/);
+    assert.equal(read({ ...good, env: { A: '😀' } }).env, 'A=😀\0');
     refuses({ ...good, env: { A: 'x'.repeat(32768) } }, /32768/);
     const names = (count) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`K${i}`, '']));
     assert.ok(read({ ...good, env: names(64) }));

@@ -232,6 +232,33 @@ describe('AbortSignal', () => {
     assert.equal(listeners, 0);
   });
 
+  it('is refused where it lacks what one has, and cannot hurt the host', async () => {
+    const jail = fakeJail();
+    const like = (more) => ({ aborted: false, addEventListener() {}, removeEventListener() {}, ...more });
+    const bad = { code: 'ERR_JAIL_INVALID_REQUEST' };
+    await assert.rejects(jail.runCode(job('ok'), { signal: { aborted: false, addEventListener() {} } }), bad);
+    await assert.rejects(jail.runCode(job('ok'), { signal: like({ aborted: 0 }) }), bad);
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    await assert.rejects(jail.runCode(job('ok'), { signal: proxy }), bad);
+    const thrower = () => {
+      throw new Error('no');
+    };
+    const run = jail.runCode(job('sleep', { timeoutMs: 20000 }), { signal: like({ addEventListener: thrower }) });
+    await assert.rejects(run, bad);
+    assert.ok(await until(() => jail.stats().running === 0, 1000), 'the run has been cancelled');
+    const signal = like({ removeEventListener: thrower });
+    assert.equal((await jail.runCode(job('ok'), { signal })).status, 'ok');
+  });
+
+  it('that fires while the request is read is not lost', async () => {
+    const jail = fakeJail();
+    const controller = new AbortController();
+    const input = { toJSON: () => controller.abort('early') };
+    await assert.rejects(jail.runCode(job('ok', { input }), controller), (error) => error === 'early');
+    assert.equal(jail.stats().settled, 0);
+  });
+
   it('rejects with its reason at once: before, while it waits, boots, runs', async () => {
     const jail = fakeJail('ok', { maxConcurrent: 2 });
     for (const ms of [0, 0, 1, 5, 50]) {

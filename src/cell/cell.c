@@ -286,7 +286,7 @@ int cell_seal(const struct cell_plan *plan, struct cell_error *error) {
   // In a cold start an exec lies between, which made the process dumpable again.
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
     return cell_fail(error, errno, "dumpable", "%s", strerror(errno));
-  int length = cell_filter_seal(code, CELL_FILTER_MAX, getpid());
+  int length = cell_filter_seal(code, CELL_FILTER_MAX, getpid(), cell_wants(plan, CELL_MOUNT_NAMESPACE));
   if (length < 0)
     return cell_fail(error, length, "seccomp", "the filter does not fit");
   int result = cell_filter_install(code, length);

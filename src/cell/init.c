@@ -83,23 +83,16 @@ static bool holds(enum cell_layer layer, const struct outer *outer, const struct
   }
 }
 
-// Covers the carried /proc by one of this pid namespace; where that is refused,
-// by nothing, rather than showing another namespace's.
-static int mount_own_proc(bool *has_proc, struct cell_error *error) {
-  const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-  *has_proc = mount("proc", "/proc", "proc", flags, NULL) == 0;
-  if (*has_proc)
-    return 0;
-  if (mount("none", "/proc", "tmpfs", flags | MS_RDONLY, "mode=0555,size=4k,nr_inodes=2") < 0)
-    return cell_fail(error, errno, "mount /proc", "an empty /proc: %s", strerror(errno));
-  return 0;
+// Covers the carried /proc by one of this pid namespace. Where that is refused
+// (a masked /proc outside, as in a container) the zygote, which is ours, keeps
+// the carried one; every cell covers it.
+static bool mount_own_proc(void) {
+  return mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0;
 }
 
 static int settle_init(const struct outer *outer, struct message *message) {
   struct cell_error *error = &message->error;
   struct view here;
-  bool has_proc = false;
-  int result = 0;
   char go;
   // The builder's word that the ids are mapped; its end alone if it failed.
   if (read(outer->go[0], &go, 1) != 1)
@@ -111,9 +104,7 @@ static int settle_init(const struct outer *outer, struct message *message) {
   outer_take_view(&here); // by the carried /proc, which is there in any case
   if (cell_wants(outer->plan, CELL_UTS_NAMESPACE) && sethostname("cell", 4) < 0)
     return cell_fail(error, errno, "init", "sethostname: %s", strerror(errno));
-  if (cell_wants(outer->plan, CELL_OWN_ROOT) && (result = mount_own_proc(&has_proc, error)) < 0)
-    return result;
-  message->has_proc = has_proc;
+  message->has_proc = cell_wants(outer->plan, CELL_OWN_ROOT) && mount_own_proc();
   for (int layer = 0; layer < CELL_LAYER_COUNT; layer++) {
     if (!(outer->plan->want & CELL_OUTER_LAYERS & CELL_BIT(layer)))
       continue;

@@ -57,7 +57,7 @@ int cell_landlock_enter(const struct cell_plan *plan, struct cell_error *error);
 // ---- seccomp.c ----
 // Both build a program for the calling architecture and return its length, or
 // -E2BIG. Pure: self is the only process id that may be signalled.
-int cell_filter_seal(struct sock_filter *code, size_t max, pid_t self);
+int cell_filter_seal(struct sock_filter *code, size_t max, pid_t self, bool mounts);
 int cell_filter_close(struct sock_filter *code, size_t max);
 int cell_filter_install(const struct sock_filter *code, int length);
 

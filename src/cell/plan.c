@@ -180,7 +180,7 @@ static bool limits_hold(void) {
 
 static bool filters_install(void) {
   struct sock_filter code[CELL_FILTER_MAX];
-  int length = cell_filter_seal(code, CELL_FILTER_MAX, getpid());
+  int length = cell_filter_seal(code, CELL_FILTER_MAX, getpid(), true);
   return length > 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && cell_filter_install(code, length) == 0;
 }
 

@@ -43,6 +43,7 @@ enum cell_rule {
   ABSENT, // 0: also whatever the table does not name
   ALLOW,
   DENY,
+  SCRATCH, // ALLOW behind own mounts, else DENY: Landlock does not judge these
   ARG_FIRST, // from here on an argument decides
   ARG_CLONE = ARG_FIRST,
   ARG_MMAP,
@@ -57,6 +58,8 @@ enum cell_rule {
   ARG_SENDTO,
   ARG_GETSOCKOPT,
   ARG_SECCOMP,
+  ARG_CLOSE_RANGE,
+  ARG_RECVFROM,
   RULE_COUNT,
 };
 
@@ -194,6 +197,9 @@ static void check_clone(struct program *p) {
                          CLONE_DETACHED;
   load_low(p, 0);
   if_bits(p, ~usual, TO_REFUSE, NEXT);
+  // A thread with a descriptor table of its own would multiply RLIMIT_NOFILE.
+  if_bits(p, CLONE_VM, NEXT, TO_REFUSE);
+  if_bits(p, CLONE_FILES, NEXT, TO_REFUSE);
   if_bits(p, CLONE_THREAD, TO_ALLOW, TO_REFUSE);
 }
 
@@ -207,9 +213,14 @@ static void check_mmap(struct program *p) {
   if_bits(p, MAP_SHARED, TO_REFUSE, TO_ALLOW); // of MAP_SHARED_VALIDATE it is a bit, too
 }
 
+// What allocators use. Not what pages out, collapses or merges: the interpreter's
+// pages are everybody's, and what one cell does to them another can time.
 static void check_madvise(struct program *p) {
-  load_low(p, 2);
-  if_equal(p, MADV_MERGEABLE, TO_REFUSE, TO_ALLOW);
+  static const uint32_t advice[] = {
+    MADV_NORMAL, MADV_RANDOM,    MADV_SEQUENTIAL, MADV_DONTNEED, MADV_FREE,     MADV_HUGEPAGE,
+    MADV_DOFORK, MADV_NOHUGEPAGE, MADV_DONTFORK,  MADV_DONTDUMP, MADV_DODUMP,
+  };
+  allow_values(p, 2, advice, sizeof advice / sizeof *advice);
 }
 
 // Left out: F_SETOWN(_EX), F_SETSIG (signals to any process of the same uid),
@@ -314,13 +325,20 @@ static void emit_checks(struct program *p, uint32_t self) {
     case ARG_SOCKETPAIR:
       allow_values(p, 0, &unix_family, 1);
       break;
+    case ARG_CLOSE_RANGE:
+      load_low(p, 2);
+      if_bits(p, CLOSE_RANGE_UNSHARE, TO_REFUSE, TO_ALLOW);
+      break;
+    case ARG_RECVFROM:
+      load_low(p, 3);
+      if_bits(p, MSG_OOB, TO_REFUSE, TO_ALLOW);
+      break;
     case ARG_SENDTO:
+      load_low(p, 3);
+      if_bits(p, MSG_OOB, TO_REFUSE, NEXT);
       allow_null(p, 4);
       break; // the destination
-    case ABSENT:
-    case ALLOW:
-    case DENY:
-    case RULE_COUNT:
+    default:
       break;
     }
   }
@@ -335,12 +353,12 @@ struct range { // numbers from first up to the next range's first
   uint8_t rule;
 };
 
-static size_t ranges_of_table(struct range ranges[NUMBERS]) {
+static size_t ranges_of_table(struct range ranges[NUMBERS], bool mounts) {
   uint8_t rules[NUMBERS] = {ABSENT};
   size_t count = 0;
   for (size_t i = 0; i < sizeof syscalls / sizeof *syscalls; i++)
     if (syscalls[i].number >= 0 && syscalls[i].number < NUMBERS)
-      rules[syscalls[i].number] = syscalls[i].rule;
+      rules[syscalls[i].number] = syscalls[i].rule != SCRATCH ? syscalls[i].rule : mounts ? ALLOW : DENY;
   for (uint32_t number = 0; number < NUMBERS; number++)
     if (number == 0 || rules[number] != rules[number - 1])
       ranges[count++] = (struct range){number, rules[number]};
@@ -366,10 +384,10 @@ static void emit_tree(struct program *p, const struct range *ranges, size_t coun
   }
 }
 
-int cell_filter_seal(struct sock_filter *code, size_t max, pid_t self) {
+int cell_filter_seal(struct sock_filter *code, size_t max, pid_t self, bool mounts) {
   struct program p;
   struct range ranges[NUMBERS];
-  size_t count = ranges_of_table(ranges);
+  size_t count = ranges_of_table(ranges, mounts);
   begin(&p, code, max);
   // Another architecture's numbers mean other calls; so do x32's, which come
   // as the same architecture with a bit set.

@@ -100,7 +100,7 @@ static int read_memory(int status, struct memory *memory) {
   if (size <= 0)
     return -1;
   text[size] = 0;
-  memory->own_bytes = field(text, "\nRssAnon:") + field(text, "\nRssShmem:");
+  memory->own_bytes = field(text, "\nRssAnon:") + field(text, "\nRssShmem:") + field(text, "\nVmPTE:");
   memory->rss_bytes = field(text, "\nVmRSS:");
   if (!strstr(text, "\nRssAnon:")) // gVisor tells only their sum with file pages
     memory->own_bytes = memory->rss_bytes;

@@ -270,13 +270,13 @@ static void test_no_room(void) {
   bool safe = true;
   for (size_t max = 0; max < 64; max++) {
     memset(guarded, 0x5a, sizeof guarded);
-    safe = safe && cell_filter_seal(guarded, max, SELF) == -E2BIG && guarded[max].k == 0x5a5a5a5a;
+    safe = safe && cell_filter_seal(guarded, max, SELF, true) == -E2BIG && guarded[max].k == 0x5a5a5a5a;
   }
   point(safe, "a program that does not fit writes nothing beyond its room");
 }
 
 int main(void) {
-  seal_length = cell_filter_seal(seal, CELL_FILTER_MAX, SELF);
+  seal_length = cell_filter_seal(seal, CELL_FILTER_MAX, SELF, true);
   small_length = cell_filter_close(small, CELL_FILTER_MAX);
   test_table();
   test_architectures();
