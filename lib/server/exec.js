@@ -88,6 +88,7 @@ class Exec {
     let run;
     try {
       facts.queuedMs = performance.now() - queued;
+      signal.throwIfAborted();
       run = await new Promise((resolve, reject) => this.local.run(job, signal, resolve, reject));
     } finally {
       release();

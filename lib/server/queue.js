@@ -36,6 +36,10 @@ class Queue {
    */
   enter({ tenant, memoryMb, waitMs, signal }) {
     return new Promise((resolve, reject) => {
+      if (signal.aborted) {
+        reject(signal.reason);
+        return;
+      }
       if (this.waiting >= this.maxQueue && !(this.waiting === 0 && this.fits(tenant, memoryMb))) {
         reject(overloaded());
         return;
