@@ -86,8 +86,7 @@ static void on_fork(const struct order *order) {
   struct watched *cell = watch_add(order->cell);
   int result = cell ? scratch_make(order->cell, &plan) : -EAGAIN;
   if (result < 0) {
-    cell_fail(&error, result, "fork", cell ? "a folder for the cell: %s" : "more cells than one zygote can have",
-              strerror(-result));
+    cell_fail(&error, result, "fork", cell ? "no folder for the cell" : "more cells than one zygote can have");
     report_failure(PROTOCOL_FD, order->cell, &error);
     if (cell)
       watch_forget(cell);
@@ -390,9 +389,9 @@ int main(int count, char **arguments) {
   }
   if (closure_resolve(&boot, &plan, &closure, &error))
     fail(&error);
-  if (!(plan.want & CELL_BIT(CELL_MOUNT_NAMESPACE)))
-    scratch_open(&plan);
+  scratch_open(&plan);
   start_zygote();
+  scratch_owner(init_pid, &plan);
   send_plan();
   await_ready();
   if (watch_start(&plan) || scratch_start()) {

@@ -22,6 +22,7 @@ enum { DEPTH_MAX = 32, ENTRIES_MAX = 4096, CLOSE_MS = 500 };
 
 static int base = -1; // of all folders; written by the main thread before there is another
 static char base_path[CELL_SCRATCH_MAX];
+static uid_t shift; // from a cell's id, as the plan has it, to ours; main thread
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 static uint32_t dropped;                                     // under lock: how many times there was something to remove
@@ -158,11 +159,26 @@ static bool open_at(const char *place) {
 
 void scratch_open(struct cell_plan *plan) {
   static const char *const places[] = {"/tmp", "/var/tmp", "/run", "/dev/shm"};
+  if (plan->want & CELL_BIT(CELL_MOUNT_NAMESPACE))
+    return;
   for (size_t i = 0; i < sizeof places / sizeof *places && base < 0; i++) {
     remove_stale(places[i]);
     if (open_at(places[i]))
       snprintf(plan->scratch, sizeof plan->scratch, "%s", base_path);
   }
+}
+
+void scratch_owner(pid_t init, const struct cell_plan *plan) {
+  char path[32], line[128];
+  unsigned inside, outside, count;
+  snprintf(path, sizeof path, "/proc/%d/uid_map", (int)init);
+  FILE *map = base < 0 ? NULL : fopen(path, "re");
+  while (map && fgets(line, sizeof line, map))
+    if (sscanf(line, "%u %u %u", &inside, &outside, &count) == 3 && plan->uid_base >= inside &&
+        plan->uid_base - inside < count)
+      shift = outside - inside;
+  if (map)
+    fclose(map);
 }
 
 int scratch_start(void) {
@@ -194,7 +210,7 @@ int scratch_make(uint32_t cell, const struct cell_plan *plan) {
   if (mkdirat(base, name, 0700) < 0)
     return -errno;
   bool own_uid = (plan->want & CELL_BIT(CELL_SEPARATE_UID)) && plan->uid_count > 0;
-  uid_t uid = own_uid ? plan->uid_base + cell % plan->uid_count : geteuid();
+  uid_t uid = own_uid ? shift + plan->uid_base + cell % plan->uid_count : geteuid();
   if (own_uid && fchownat(base, name, uid, uid, AT_SYMLINK_NOFOLLOW) < 0) {
     int result = -errno;
     unlinkat(base, name, AT_REMOVEDIR);

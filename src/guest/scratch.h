@@ -8,10 +8,12 @@
 
 #include "../cell/cell.h"
 
-// Makes the folder for all folders and writes its path to plan->scratch, which
-// stays "" where nothing on this host is writable. Removes what a keeper that
+// Where the plan has no mount namespace: makes the folder for all folders and
+// writes its path to plan->scratch, which stays "" where nothing on this host is writable. Removes what a keeper that
 // was killed has left. Once, before the zygote.
 void scratch_open(struct cell_plan *plan);
+// Cells may have ids of init's user namespace: asks what they are in ours.
+void scratch_owner(pid_t init, const struct cell_plan *plan);
 int scratch_start(void);                                       // the thread that removes; 0 or a negative errno
 int scratch_make(uint32_t cell, const struct cell_plan *plan); // 0, also where there is no scratch; or a negative errno
 void scratch_drop(uint32_t cell);                              // out of sight at once, removed soon

@@ -5,16 +5,23 @@
 
 const assert = require('node:assert/strict');
 const { after, before, describe, it } = require('node:test');
+const { createJail } = require('../../lib/index.js');
 const cases = require('../cases.js');
 const conventions = require('../guest/conventions.js');
-const { startInGvisor, whyNot } = require('../helpers/gvisor.js');
+const { startInGvisor, whyNot } = require('../../scripts/in-gvisor.js');
 const { matches } = require('../helpers/run.js');
-const { bearer, js, py, waitFor, EXEC, TOKEN } = require('../helpers/service.js');
+const { ask, bearer, js, post, py, waitFor, EXEC, TOKEN } = require('../helpers/service.js');
 
 const skip = whyNot();
 let service;
 before(async () => {
-  if (!skip) service = await startInGvisor({ env: { CODE_SANDBOX_CONCURRENCY: '4' } });
+  if (skip) return;
+  const started = await startInGvisor({ token: TOKEN, env: { CODE_SANDBOX_CONCURRENCY: '4' } });
+  service = {
+    ...started,
+    post: (job, more) => post(started.base, job, more),
+    get: (where) => ask(started.base + where, { headers: bearer() }),
+  };
 });
 after(() => service?.stop());
 
@@ -54,6 +61,19 @@ describe('in gVisor', { skip }, () => {
     const refused = await service.post(js('1', { minIsolation: 'microvm' }));
     assert.equal(refused.status, 400);
     assert.equal(refused.json.error.code, 'ERR_JAIL_ISOLATION');
+  });
+
+  it('a program that uses code-jail needs two settings, and sees that it was gVisor', async () => {
+    const jail = createJail({ url: service.url, token: TOKEN, minIsolation: 'gvisor' });
+    try {
+      for (const job of [js('return input + 1', { input: 41 }), py('result = input + 1', { input: 41 })]) {
+        const run = await jail.runCode(job);
+        assert.equal(run.result, 42);
+        assert.deepEqual([run.jail.backend, run.jail.isolation], ['http', 'gvisor']);
+      }
+    } finally {
+      await jail.close();
+    }
   });
 
   it('cells are forked and parked there, too', async () => {

@@ -133,7 +133,10 @@ describe('the queue of the service', () => {
   it('ten thousand random comings and goings leave nothing behind', async () => {
     const queue = make({ slots: 3, totalMemoryMb: 20, maxQueue: 50 });
     let seed = 7;
-    const random = (n) => (seed = (seed * 1103515245 + 12345) % 2147483648) % n;
+    const random = (n) => {
+      seed = (seed * 1103515245 + 12345) % 2147483648;
+      return seed % n;
+    };
     let most = 0;
     const runs = [];
     for (let i = 0; i < 10000; i++) {
@@ -155,6 +158,9 @@ describe('the queue of the service', () => {
     }
     await Promise.all(runs);
     assert.equal(most, 3);
-    assert.deepEqual([queue.used, queue.usedMemoryMb, queue.waiting, queue.held.size, queue.lines.size], [0, 0, 0, 0, 0]);
+    assert.deepEqual(
+      [queue.used, queue.usedMemoryMb, queue.waiting, queue.held.size, queue.lines.size],
+      [0, 0, 0, 0, 0],
+    );
   });
 });

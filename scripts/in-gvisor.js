@@ -8,8 +8,12 @@ const { execFileSync, spawn, spawnSync } = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
-const { nodeBinary } = require('../../scripts/node-binary.js');
-const { ask, post, bearer, waitFor, ROOT, TOKEN } = require('./service.js');
+const http = require('node:http');
+const net = require('node:net');
+const { setTimeout: sleep } = require('node:timers/promises');
+const { nodeBinary } = require('./node-binary.js');
+
+const ROOT = path.join(__dirname, '..');
 
 // Docker's default, which is also what Cloud Run's first generation gives: no SYS_ADMIN.
 const CAPABILITIES = [
@@ -113,15 +117,46 @@ function makeNetwork() {
   return { name, address: `${net}.2`, remove: () => quietly('ip', 'netns', 'del', name) };
 }
 
-/** @param {{ env?: Record<string, string> }} [options] */
-async function startInGvisor({ env = {} } = {}) {
+/** @param {string} url @returns {Promise<boolean>} */
+function answers(url) {
+  return new Promise((resolve) => {
+    const request = http.get(url, (response) => resolve(response.resume().statusCode === 200));
+    request.on('error', () => resolve(false));
+    request.setTimeout(2000, () => request.destroy());
+  });
+}
+
+/** On our loopback, because a client of ours sends its token in clear nowhere else. */
+async function forward(host, port, at = 0) {
+  const server = net.createServer((near) => {
+    const far = net.connect(port, host);
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ]) {
+      one.on('error', () => other.destroy());
+      one.on('close', () => other.destroy());
+      one.pipe(other);
+    }
+  });
+  await new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(at, '127.0.0.1', () => resolve(undefined));
+  });
+  return server;
+}
+
+/**
+ * @param {{ token: string, env?: Record<string, string>, port?: number }} options port: on our loopback, default any
+ */
+async function startInGvisor({ token, env = {}, port = 0 }) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'gvisor-'));
   const root = path.join(folder, 'root');
   const state = path.join(folder, 'state');
   const id = `sandbox-${process.pid}`;
   fs.mkdirSync(state);
   makeRoot(root);
-  bundle(folder, root, { CODE_SANDBOX_TOKEN: TOKEN, ...env });
+  bundle(folder, root, { CODE_SANDBOX_TOKEN: token, ...env });
   const network = makeNetwork();
   // Its control socket is an abstract one, of the network namespace.
   const inside = ['netns', 'exec', network.name, 'runsc', `--root=${state}`];
@@ -136,8 +171,10 @@ async function startInGvisor({ env = {} } = {}) {
       out += part;
     });
   const exited = new Promise((resolve) => child.on('close', (code, signal) => resolve({ code, signal })));
-  const base = `http://${network.address}:${PORT}`;
+  /** @type {net.Server | null} */
+  let loopback = null;
   const stop = async () => {
+    loopback?.close();
     runsc('kill', id, 'KILL');
     child.kill('SIGKILL');
     await exited;
@@ -145,28 +182,37 @@ async function startInGvisor({ env = {} } = {}) {
     network.remove();
     fs.rmSync(folder, { recursive: true, force: true });
   };
+  const base = `http://${network.address}:${PORT}`;
   try {
-    const isReady = () =>
-      ask(`${base}/readyz`).then(
-        ({ status }) => status === 200,
-        () => false,
-      );
-    await waitFor(async () => child.exitCode !== null || (await isReady()), 60000, 200);
-    if (child.exitCode !== null) throw new Error('it has ended');
+    for (const end = Date.now() + 60000; !(await answers(`${base}/readyz`)); await sleep(200))
+      if (child.exitCode !== null || Date.now() > end) throw new Error('it has ended, or is not ready');
+    loopback = await forward(network.address, PORT, port);
   } catch (error) {
     await stop();
     throw new Error(`the service did not start under gVisor: ${error.message}\n${out}`);
   }
-  return {
-    base,
-    root,
-    log: () => out,
-    post: (job, more) => post(base, job, more),
-    get: (where) => ask(base + where, { headers: bearer() }),
-    terminate: () => runsc('kill', id, 'TERM'),
-    exited,
-    stop,
-  };
+  const near = /** @type {net.AddressInfo} */ (loopback.address()).port;
+  const terminate = () => runsc('kill', id, 'TERM');
+  return { base, url: `http://127.0.0.1:${near}`, root, log: () => out, terminate, exited, stop };
 }
 
-module.exports = { startInGvisor, whyNot, entrypoint };
+module.exports = { startInGvisor, whyNot };
+
+async function main() {
+  const why = whyNot();
+  if (why) throw new Error(why);
+  const token = process.env.CODE_SANDBOX_TOKEN || require('node:crypto').randomBytes(24).toString('hex');
+  const service = await startInGvisor({ token, port: Number(process.env.PORT ?? 0) });
+  console.log(`The sandbox image is up, under gVisor. In another shell:\n`);
+  console.log(`  CODE_SANDBOX_URL=${service.url} CODE_SANDBOX_TOKEN=${token} npm run demo\n\nCtrl-C ends it.`);
+  await new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, resolve);
+  });
+  await service.stop();
+}
+
+if (require.main === module)
+  main().catch((error) => {
+    console.error(error.message);
+    process.exitCode = 1;
+  });
