@@ -25,10 +25,8 @@ mkdir -p "$out"
 
 # ---- what programs and extensions are linked with, under the names they ask for ----
 
-libraries() { # of every argument: the files that the loader finds
-  for file in "$@"; do
-    ldd "$file" 2>/dev/null || true
-  done | sed -n -e 's|.* => \(/[^ ]*\) (.*|\1|p' -e 's|^[[:space:]]*\(/[^ ]*ld-[^ ]*\) (.*|\1|p' | sort -u
+libraries() { # of a program or an extension: the files that the loader finds
+  { ldd "$1" 2>/dev/null || true; } | sed -n -e 's|.* => \(/[^ ]*\) (.*|\1|p' -e 's|^[[:space:]]*\(/[^ ]*ld-[^ ]*\) (.*|\1|p'
 }
 
 put() { # a file, followed through its links, to the place where it was found
@@ -50,6 +48,7 @@ cp "$python" "$out/usr/bin/python3"
 
 # ---- node, and code-jail ----
 
+printf '%s\n%s\n' "$node" "$python" >"$out/.programs"
 mkdir -p "$out/usr/local/bin" "$out/app"
 cp "$node" "$out/usr/local/bin/node"
 app=$out/app
@@ -65,11 +64,13 @@ done
 
 # ---- libraries; glibc opens libgcc_s by its name when a thread ends ----
 
-find "$out$stdlib" "$app" -name '*.so' -o -name '*.node' | tr '\n' '\0' >"$out/.extensions"
-for file in $(libraries "$node" "$python" $(tr '\0' ' ' <"$out/.extensions")); do
+find "$out$stdlib" "$app" \( -name '*.so' -o -name '*.node' \) -print | cat - "$out/.programs" |
+  while read -r file; do
+    libraries "$file"
+  done | sort -u | while read -r file; do
   put "$file"
 done
-rm "$out/.extensions"
+rm "$out/.programs"
 gcc_s=$(ldconfig -p 2>/dev/null | sed -n 's|.*libgcc_s.so.1 .* => \(.*\)|\1|p' | head -n 1)
 [ -z "$gcc_s" ] || put "$gcc_s"
 [ ! -d /usr/share/zoneinfo ] || (mkdir -p "$out/usr/share" && cp -r /usr/share/zoneinfo "$out/usr/share/zoneinfo")
@@ -77,7 +78,7 @@ gcc_s=$(ldconfig -p 2>/dev/null | sed -n 's|.*libgcc_s.so.1 .* => \(.*\)|\1|p' |
 # ---- the rest of a Unix ----
 
 mkdir -p "$out/etc" "$out/proc" "$out/sys" "$out/dev" "$out/run" "$out/var" "$out/cell"
-mkdir -m 0755 -p "$out/tmp" # not for everybody: what one cell leaves there another would find
+mkdir -p "$out/tmp" # 0755, not for everybody: what one cell leaves there another would find
 printf 'root:x:0:0::/:/bin/false\nsandbox:x:65532:65532::/:/bin/false\n' >"$out/etc/passwd"
 printf 'root:x:0:\nsandbox:x:65532:\n' >"$out/etc/group"
 printf 'passwd: files\ngroup: files\nhosts: files dns\n' >"$out/etc/nsswitch.conf"

@@ -222,7 +222,8 @@ function sendError(request, response, what, headers = {}) {
   const text = errorText(what);
   // A body that nobody will read: the connection cannot serve another request.
   const unread = !request.complete;
-  response.writeHead(what.status, {
+  /** @type {import('node:http').OutgoingHttpHeaders} */
+  const all = {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(text),
     'code-jail-protocol': PROTOCOL,
@@ -230,7 +231,8 @@ function sendError(request, response, what, headers = {}) {
     ...(what.retryAfterMs !== null && { 'retry-after': Math.max(1, Math.ceil(what.retryAfterMs / 1000)) }),
     ...(unread && { connection: 'close' }),
     ...headers,
-  });
+  };
+  response.writeHead(what.status, all);
   response.end(text);
 }
 

@@ -48,7 +48,10 @@ class Service {
     });
     this.connections = new Connections(settings.maxConnections);
     this.warm = false;
+    /** @type {Promise<void> | null} */
     this.closing = null;
+    /** Settles once both runtimes are warm, or never will be. @type {Promise<void>} */
+    this.warming = Promise.resolve();
     const metrics = createMetrics({
       queue: this.queue,
       stats: () => (this.local.closed ? null : this.local.stats()),

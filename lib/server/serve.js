@@ -59,7 +59,7 @@ async function serve({ socket, user, ...given } = {}) {
       });
   });
   const where = await service.listen(socket ?? { port: settings.port, host: settings.host });
-  const at = typeof where === 'string' ? where : `${where.address}:${where.port}`;
+  const at = where === null || typeof where === 'string' ? where : `${where.address}:${where.port}`;
   service.log.info(
     { event: 'listen', at, isolation: service.runsOn.isolation ?? 'process', uid: process.getuid?.() },
     'listen',

@@ -33,7 +33,11 @@ function readToken(name, token) {
   return token;
 }
 
-/** The tokens that are accepted: the current one, and while it is being rotated the previous one. */
+/**
+ * The tokens that are accepted: the current one, and while it is being rotated the previous one.
+ *
+ * @param {NodeJS.ProcessEnv} env
+ */
 function readTokens({ CODE_SANDBOX_TOKEN: current, CODE_SANDBOX_TOKEN_PREVIOUS: previous }) {
   if (current === undefined)
     throw misconfigured(`CODE_SANDBOX_TOKEN is not set: the service answers nobody without; ${TOKEN_REMEDY}`);

@@ -38,7 +38,7 @@ enum {
 
 static int zygote = -1; // our end of the zygote's socket
 static pid_t init_pid = -1;
-static struct cell_plan plan;
+static struct cell_plan plan = {.tmpfs_bytes = 64ull << 20, .tmpfs_inodes = 16384, .nice = 10};
 static bool acceptable; // files, network and signals are kept apart
 static struct closure closure;
 
@@ -377,9 +377,6 @@ int main(int count, char **arguments) {
   plan.language = !strcmp(boot.language, "python");
   plan.cold = boot.start && !strcmp(boot.start, "cold");
   plan.outside_pid = (int32_t)getpid();
-  plan.tmpfs_bytes = 64ull << 20;
-  plan.tmpfs_inodes = 16384;
-  plan.nice = 10;
   if (cell_plan_probe(&plan, &error))
     fail(&error);
   acceptable = cell_plan_acceptable(&plan, &error) == 0;
