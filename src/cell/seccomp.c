@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/close_range.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -43,7 +44,7 @@ enum cell_rule {
   ABSENT, // 0: also whatever the table does not name
   ALLOW,
   DENY,
-  SCRATCH, // ALLOW behind own mounts, else DENY: Landlock does not judge these
+  SCRATCH,   // ALLOW behind own mounts, else DENY: Landlock does not judge these
   ARG_FIRST, // from here on an argument decides
   ARG_CLONE = ARG_FIRST,
   ARG_MMAP,
@@ -76,7 +77,11 @@ const struct cell_syscall *cell_syscalls(size_t *count) {
 }
 
 const char *cell_rule_name(uint8_t rule) {
-  return rule == ALLOW ? "allowed" : rule == DENY ? "EPERM" : rule == ABSENT ? "ENOSYS" : "some arguments";
+  return rule == ALLOW     ? "allowed"
+         : rule == SCRATCH ? "behind own mounts"
+         : rule == DENY    ? "EPERM"
+         : rule == ABSENT  ? "ENOSYS"
+                           : "some arguments";
 }
 
 // ---- a program under construction ----
@@ -90,6 +95,7 @@ enum label {
   TO_ALLOW,
   TO_REFUSE,
   TO_UNKNOWN,
+  TO_NOTHING, // success, and nothing is done
   TO_KILL,
   TO_CHECK, // + rule
   FIRST_FREE = TO_CHECK + RULE_COUNT,
@@ -141,6 +147,7 @@ static int end(struct program *p) {
   answer(p, TO_ALLOW, SECCOMP_RET_ALLOW);
   answer(p, TO_REFUSE, SECCOMP_RET_ERRNO | EPERM);
   answer(p, TO_UNKNOWN, SECCOMP_RET_ERRNO | ENOSYS);
+  answer(p, TO_NOTHING, SECCOMP_RET_ERRNO | 0);
   answer(p, TO_KILL, SECCOMP_RET_KILL_PROCESS);
   if (p->length > p->max)
     return -E2BIG;
@@ -217,20 +224,21 @@ static void check_mmap(struct program *p) {
 // pages are everybody's, and what one cell does to them another can time.
 static void check_madvise(struct program *p) {
   static const uint32_t advice[] = {
-    MADV_NORMAL, MADV_RANDOM,    MADV_SEQUENTIAL, MADV_DONTNEED, MADV_FREE,     MADV_HUGEPAGE,
-    MADV_DOFORK, MADV_NOHUGEPAGE, MADV_DONTFORK,  MADV_DONTDUMP, MADV_DODUMP,
+    MADV_NORMAL, MADV_RANDOM,     MADV_SEQUENTIAL, MADV_DONTNEED, MADV_FREE,   MADV_HUGEPAGE,
+    MADV_DOFORK, MADV_NOHUGEPAGE, MADV_DONTFORK,   MADV_DONTDUMP, MADV_DODUMP,
   };
   allow_values(p, 2, advice, sizeof advice / sizeof *advice);
 }
 
 // Left out: F_SETOWN(_EX), F_SETSIG (signals to any process of the same uid),
-// leases and notifications, F_SETPIPE_SZ (kernel memory). Record locks stay,
-// because sqlite needs them; two cells can signal each other with those they
-// take on a file both have, as on /dev/null.
+// leases and notifications, F_SETPIPE_SZ (kernel memory). Record locks, which
+// sqlite wants, succeed and do nothing: no process but the cell has its files,
+// while the kernel bounds the number of locks nowhere, and a hundred thousand of
+// them on /dev/null or the C library, which are the host's own, stalled every
+// close() of these on the whole machine.
 static void check_fcntl(struct program *p) {
   static const uint32_t commands[] = {
-    F_DUPFD,  F_DUPFD_CLOEXEC, F_GETFD,     F_SETFD,      F_GETFL,      F_GETLK,     F_SETLK,
-    F_SETLKW, F_OFD_GETLK,     F_OFD_SETLK, F_OFD_SETLKW, F_GETPIPE_SZ, F_GET_SEALS,
+    F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_GETLK, F_GETPIPE_SZ, F_GET_SEALS,
   };
   uint16_t other = p->labels++;
   load_low(p, 1);
@@ -238,6 +246,8 @@ static void check_fcntl(struct program *p) {
   load_low(p, 2);
   if_bits(p, O_ASYNC, TO_REFUSE, TO_ALLOW);
   place(p, other);
+  if_equal(p, F_SETLK, TO_NOTHING, NEXT);
+  if_equal(p, F_SETLKW, TO_NOTHING, NEXT);
   allow_values(p, 1, commands, sizeof commands / sizeof *commands);
 }
 
