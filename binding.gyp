@@ -3,7 +3,7 @@
 {
   'variables': { 'openssl_fips': '' },
   'target_defaults': {
-    'cflags': ['-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Wformat-security', '-fvisibility=hidden', '-fno-strict-aliasing'],
+    'cflags': ['-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Wformat-security', '-fvisibility=hidden', '-fno-strict-aliasing', '-fstack-protector-strong', '-U_FORTIFY_SOURCE', '-D_FORTIFY_SOURCE=2'],
     'cflags!': ['-O3', '-fno-omit-frame-pointer'],
     'defines': ['_GNU_SOURCE', 'NAPI_VERSION=9'],
     'ldflags': ['-Wl,-z,now', '-Wl,-z,relro', '-Wl,-z,noexecstack'],
@@ -44,7 +44,8 @@
         'src/guest/keeper.c', 'src/guest/birth.c', 'src/guest/boot.c', 'src/guest/strict.c', 'src/guest/scratch.c', 'src/guest/watch.c', 'src/guest/closure.c', 'src/guest/ask.c',
         'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)',
       ],
-      'ldflags': ['-static', '-pthread'],
+      'cflags': ['-fPIE'],
+      'ldflags': ['-static-pie', '-pthread'],
     },
     {
       'target_name': 'code-jail-launcher',

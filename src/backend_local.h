@@ -23,7 +23,7 @@ enum {
   LOCAL_OUTPUT_BYTES = 64 << 20, // both streams in all; past it the run is killed
   LOCAL_GUARD_US = 250000,       // the engine's own deadline comes this much later
   LOCAL_REACT_US = 1000000,      // a keeper that does not react to a guard for so long is stuck
-  LOCAL_GONE_US = 5000000,       // so is one that does not report an ordered kill for so long
+  LOCAL_GONE_US = 15000000,      // so is one that does not report an ordered kill for so long
   LOCAL_CELLS_MAX = PROTOCOL_SLOT_MAX - 16,
 };
 

@@ -229,7 +229,8 @@ static enum frame_progress add_to_frame(struct cell *cell, const char *data, siz
     cell->body = malloc((size_t)cell->header.meta_bytes + cell->header.result_bytes + 1);
     if (!cell->body)
       return FRAME_BAD;
-    json_scan_begin(&cell->scan, cell->run->request.max_result_nodes);
+    uint32_t nodes = cell->run->request.max_result_nodes;
+    json_scan_begin(&cell->scan, nodes ? nodes : 1); // null is never too large
   }
   size_t whole = head + cell->header.meta_bytes + cell->header.result_bytes;
   if (size > whole - cell->frame_got)

@@ -9,6 +9,8 @@
 // users' threads only.
 #include "engine.h"
 
+#include <unistd.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -200,12 +202,25 @@ static void *thread_main(void *unused) {
 }
 
 // Gate held.
+// A host that has closed its standard streams: whatever opened next would get
+// their numbers, and libuv aborts when it is to close one of these.
+static int hold_standard_descriptors(void) {
+  int fd;
+  do
+    fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  while (fd >= 0 && fd <= 2);
+  if (fd < 0)
+    return -1;
+  close(fd);
+  return 0;
+}
+
 static int start_thread(void) {
   sigset_t all, before;
   engine.intake = NULL;
   engine.intake_end = &engine.intake;
   engine.stopping = false;
-  if (uv_loop_init(&engine.loop))
+  if (hold_standard_descriptors() || uv_loop_init(&engine.loop))
     return -1;
   uv_async_init(&engine.loop, &engine.wake, on_wake);
   engine_timer_open();

@@ -255,7 +255,8 @@ void pool_submit(struct pool *pool, struct jail_run *run) {
   struct tenant *tenant = tenant_of(pool, run->request.tenant);
   if (!tenant) {
     COUNT(pool->counters.queued_bytes, -(int64_t)(run->payload_bytes + POOL_RUN_OVERHEAD));
-    run->outcome.error.code = JAIL_UNAVAILABLE;
+    run->outcome.error = (struct jail_error){0};
+    error_set(&run->outcome.error, JAIL_UNAVAILABLE, "no memory for a further tenant");
     engine_deliver(run->user, &run->outcome);
     return;
   }

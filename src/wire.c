@@ -60,7 +60,8 @@ bool wire_frame_sane(const struct frame_header *header, uint32_t max_result_byte
     return false;
   switch (header->kind) {
   case FRAME_OK:
-    return header->meta_bytes == 0 && header->result_bytes > 0 && header->result_bytes <= max_result_bytes;
+    return header->meta_bytes == 0 && header->result_bytes > 0 &&
+           header->result_bytes <= (max_result_bytes < 4 ? 4 : max_result_bytes); // null is never too large
   case FRAME_ERROR:
   case FRAME_NOT_SERIALIZABLE:
   case FRAME_RESULT_TOO_LARGE:

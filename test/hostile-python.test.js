@@ -473,3 +473,88 @@ describe('Python: ends', () => {
     assert.deepEqual(next, []);
   });
 });
+
+// Each of these once got past memoryMb, or into the host.
+describe('Python: what the kernel counts nowhere', () => {
+  const C = `
+import ctypes, mmap, os, threading
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+`;
+
+  it('page tables count towards memoryMb', async () => {
+    const reading = (gibibytes) => `${C}
+size = ${gibibytes} << 30
+at = libc.mmap(None, size, 1, 0x4022, -1, 0)  # PROT_READ, private, anonymous, no reserve
+for i in range(0, size, 2 << 20): ctypes.c_char.from_address(at + i).value
+result = 'read'
+`;
+    assert.equal((await run(reading(1), { memoryMb: 32 })).result, 'read', 'a few are fine');
+    const greedy = await run(reading(64), { memoryMb: 32 });
+    assert.equal(greedy.status, 'out_of_memory');
+    assert.ok(greedy.usage.peakMemoryBytes > 16 << 20, `the peak tells of them: ${greedy.usage.peakMemoryBytes}`);
+  });
+
+  it('record locks are granted and cost the kernel nothing', async () => {
+    const outcome = await ask(`
+import fcntl, sqlite3, struct
+shared = open(os.__file__, 'rb')
+own = open('/cell/own', 'w')
+def question(f):
+    answer = fcntl.fcntl(f, fcntl.F_GETLK, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))
+    return struct.unpack('hhqqi4x', answer)[0] == fcntl.F_UNLCK
+fcntl.lockf(own, fcntl.LOCK_EX | fcntl.LOCK_NB)
+fcntl.lockf(shared, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 5)
+db = sqlite3.connect('/cell/db'); db.execute('pragma journal_mode=wal'); db.execute('create table t(a)')
+result = {'free': question(shared), 'ofd': attempt(fcntl.fcntl, shared, 37, struct.pack('hhqqi4x', 0, 0, 0, 1, 0)),
+    'control': attempt(lambda: db.execute('insert into t values (1)'))}
+`);
+    assert.deepEqual(outcome, { free: true, ofd: 'EPERM', control: 'allowed' });
+  });
+
+  it('a process whose first thread has ended is not out of sight', async () => {
+    const outcome = await run(
+      `${C}
+def hold():
+    with open('/tmp/held', 'wb') as f:
+        for _ in range(48): f.write(bytes(1 << 20)); f.flush()
+    while True: pass
+threading.Thread(target=hold).start()
+libc.syscall(60, 0)
+`,
+      { memoryMb: 32, timeoutMs: 8000 },
+    );
+    assert.equal(outcome.status, 'out_of_memory');
+  });
+
+  it('a mapped file of /tmp counts once', async () => {
+    const outcome = await run(
+      `${C}
+with open('/tmp/file', 'wb') as f: f.write(bytes(30 << 20))
+with open('/tmp/file', 'r+b') as f:
+    m = mmap.mmap(f.fileno(), 0)
+    for i in range(0, len(m), 4096): m[i] = 1
+import time
+time.sleep(0.1)
+result = 'held'
+`,
+      { memoryMb: 48 },
+    );
+    assert.equal(outcome.result, 'held');
+  });
+
+  it('a thread has no descriptor table of its own', async () => {
+    const outcome = await ask(`${C}
+result = {'close_range': attempt(lambda: libc.syscall(436, 60, 60, 2) == 0 or (_ for _ in ()).throw(OSError(ctypes.get_errno(), ''))),
+    'control': attempt(lambda: libc.syscall(436, 60, 60, 0) == 0 or (_ for _ in ()).throw(OSError(ctypes.get_errno(), '')))}
+`);
+    allDenied(outcome);
+  });
+
+  it('closing the result channel is not an exit code of the program', async () => {
+    const outcome = await run('os.closerange(3, 64)\nresult = 7');
+    assert.equal(outcome.status, 'killed');
+    assert.equal(outcome.exitCode, null);
+  });
+});

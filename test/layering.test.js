@@ -40,7 +40,9 @@ const MAY_INCLUDE = {
 };
 
 // Files over 400 lines, each with its reason. Nothing else may grow so far.
-const LONG = {};
+const LONG = {
+  'src/cell/seccomp.c': 'the rules, and the program that they become, are audited side by side',
+};
 
 const BANNED = /\b(strcpy|strcat|sprintf|vsprintf|gets|system|popen|alloca|strtok|tmpnam|mktemp|abort)\s*\(/;
 // abort in the guest is how the runtime dies; nowhere else.

@@ -82,10 +82,25 @@ async function preload(names) {
       packages.set(packageOf(name), null);
       own(name);
     } catch (error) {
-      if (error.code !== 'ERR_REQUIRE_ESM' && error.code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') throw error;
-      packages.set(name, await import(name));
+      try {
+        const code = error?.code;
+        if (code !== 'ERR_REQUIRE_ESM' && code !== 'ERR_PACKAGE_PATH_NOT_EXPORTED') throw error;
+        packages.set(name, await import(name));
+      } catch (cause) {
+        throw misconfigured(name, cause);
+      }
     }
   }
+}
+
+/** The host's to mend: what it is and how, and no path of the cell's own. */
+function misconfigured(name, cause) {
+  const [line] = `${cause?.message ?? cause}`.split('\n');
+  const why = line.replace(/ imported from .*/, '').replace(/\/rt\/(?:node_modules\/|guest\/)?/g, '');
+  return new Error(
+    `config: preload ${name}: ${why.slice(0, 1000)} ` +
+      '(install it in the node_modules of the current folder, or name another with { node: { modules } })',
+  );
 }
 
 function load(id) {

@@ -247,7 +247,8 @@ function runExitListeners() {
       process._exiting = true;
       apply(emit, process, ['exit', code ?? 0]);
     }
-    if (process.exitCode !== undefined && process.exitCode !== 0) native.leave(process.exitCode | 0);
+    const left = process.exitCode & 0xff; // as much of it as a process can end with
+    if (left !== 0) native.leave(left);
     return true;
   } catch (error) {
     fail(error);

@@ -21,7 +21,7 @@ const {
   isWeakSet,
 } = require('node:util').types;
 
-const { Refusal, cut, pathOf } = require('./javascript-refusal.js');
+const { Refusal, cut, hollow, tooLarge, unfit } = require('./javascript-refusal.js');
 
 const { isView } = ArrayBuffer;
 const { isArray } = Array;
@@ -102,10 +102,6 @@ function isPlain(value, depth) {
 
 // ---- writing ----
 
-function tooLarge(what, trail) {
-  return new Refusal('L', 'ResultTooLargeError', what, pathOf(trail));
-}
-
 function tooManyBytes(bytes, exact) {
   return new Refusal(
     'L',
@@ -113,11 +109,6 @@ function tooManyBytes(bytes, exact) {
     `The result is ${exact ? '' : 'at least '}${bytes} bytes of JSON; maxResultBytes allows ${sizeMax}`,
     '$',
   );
-}
-
-function unfit(what, hint, trail, cause) {
-  const path = pathOf(trail);
-  return new Refusal('N', 'NotSerializableError', `${path} ${what}. ${hint}`, path, cause);
 }
 
 // A step that runs the guest's own code (getter, toJSON, proxy), which may throw.
@@ -194,8 +185,11 @@ function writePlain(value, depth) {
   return undefined;
 }
 
+// NaN and infinities
+const isNoNumber = (value) => typeof value === 'number' && value - value !== 0;
+
 function writeNumber(value) {
-  if (value - value !== 0) return 'null'; // NaN and infinities
+  if (isNoNumber(value)) return 'null';
   if (value > SAFE || value < -SAFE) return quote(bigIntToString(BigIntOf(value)));
   return stringify(value);
 }
@@ -295,6 +289,11 @@ function writeSet(set, trail, above) {
 
 function writeRecord(object, names, trail, above) {
   let text = '';
+  if (names.length === 0) {
+    const prototype = getPrototypeOf(object);
+    const refusal = prototype === ObjectPrototype || prototype === null ? null : hollow(object, trail);
+    if (refusal !== null) throw refusal;
+  }
   for (let i = 0; i < names.length; i++) {
     trail[trail.length] = names[i];
     const item = write(guarded(read, object, names[i], trail), trail, above);
@@ -368,7 +367,7 @@ function writeError(error, trail, above) {
  * @returns {string} JSON text; throws a Refusal
  */
 function serialize(value, maxBytes, maxNodes) {
-  if (value === undefined || value === null) return 'null';
+  if (value === undefined || value === null || isNoNumber(value)) return 'null'; // whatever the limits
   nodes = 1;
   nodesMax = maxNodes;
   size = 0;
@@ -377,7 +376,7 @@ function serialize(value, maxBytes, maxNodes) {
   let plain = false;
   try {
     mayLook = !('toJSON' in ObjectPrototype) && !('toJSON' in ArrayPrototype);
-    plain = mayLook && isPlain(value, 1);
+    plain = mayLook && isPlain(value, 1) && nodes <= nodesMax && size <= sizeMax;
     if (plain) text = stringify(value);
   } catch {
     plain = false; // a getter or a proxy threw: the second walk tells where
@@ -386,7 +385,7 @@ function serialize(value, maxBytes, maxNodes) {
     nodes = 0;
     size = 0;
     text = write(value, [], new Set());
-    if (text === undefined) text = 'null';
+    if (text === undefined || text === 'null') return 'null';
   }
   if (text.length * 3 > maxBytes) {
     const bytes = byteLength(text);

@@ -18,6 +18,7 @@ import linecache
 import mmap
 import os
 import random
+import re
 import selectors
 import site
 import sys
@@ -230,6 +231,16 @@ def open_streams():
 SINGLE = ('BLIS', 'GOTO', 'MKL', 'NUMEXPR', 'OMP', 'OPENBLAS', 'VECLIB')
 
 
+class Misconfigured(Exception):
+    """The host's to mend: what it is and how, and no path of the cell's own."""
+
+    def __init__(self, name, cause):
+        why = ('%s: %s' % (type(cause).__name__, cause)).split('\n')[0][:1000]
+        why = re.sub(r' \(/rt/[^)]*\)|/rt/(?:site/\d+/|lib/)?', '', why)
+        super().__init__('config: preload %s: %s (install it for this interpreter, or name another with'
+                         ' { python: { path } })' % (name, why))
+
+
 def preload(site_dirs, names):
     for library in SINGLE:
         os.environ[library + '_NUM_THREADS'] = '1'
@@ -244,7 +255,10 @@ def preload(site_dirs, names):
         except ImportError:  # a Python built without it, or older than it
             pass
     for name in names:
-        importlib.import_module(name)
+        try:
+            importlib.import_module(name)
+        except BaseException as error:
+            raise Misconfigured(name, error)
     if 'ssl' in sys.modules:
         sys.modules['ssl'].RAND_bytes(1)  # sets its generator up once; every cell re-seeds it
 
@@ -340,8 +354,10 @@ def boot():
 
     try:
         preload(sites, names)
+    except Misconfigured as error:
+        library.cj_fail(str(error).encode('utf-8', 'replace'))
     except BaseException as error:
-        library.cj_fail(('preload: %s: %s' % (type(error).__name__, error)).encode('utf-8', 'replace'))
+        library.cj_fail(('boot: %s: %s' % (type(error).__name__, error)).encode('utf-8', 'replace'))
     open_streams()
     hide_boot()
     rehearse([0, 1, 2, 3, 4, 5, 0, 1, 2, 0, 1])

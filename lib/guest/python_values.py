@@ -334,8 +334,8 @@ def encode(value):
 
 def serialize(value, max_bytes, max_nodes):
     """JSON text as UTF-8; raises a Refusal."""
-    if value is None:
-        return b'null'
+    if value is None or type(value) is float and value - value != 0.0:
+        return b'null'  # whatever the limits
     if getattr(sys, 'set_int_max_str_digits', None):
         sys.set_int_max_str_digits(0)
     sys.setrecursionlimit(10000)
@@ -343,6 +343,6 @@ def serialize(value, max_bytes, max_nodes):
     if measure_plain((value,), max_bytes, max_nodes, DEPTH_MAX + 1) is None:
         value = Converter(max_bytes, max_nodes).convert(value)
     text = encode(value)
-    if len(text) > max_bytes:
+    if len(text) > max_bytes and text != b'null':
         raise too_many_bytes(len(text), max_bytes)
     return text

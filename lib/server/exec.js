@@ -228,7 +228,7 @@ function sendError(request, response, what, headers = {}) {
     'content-length': Buffer.byteLength(text),
     'code-jail-protocol': PROTOCOL,
     'cache-control': 'no-store',
-    ...(what.retryAfterMs !== null && { 'retry-after': Math.max(1, Math.ceil(what.retryAfterMs / 1000)) }),
+    ...(what.retryAfterMs !== null && { 'retry-after': String(Math.max(1, Math.ceil(what.retryAfterMs / 1000))) }),
     ...(unread && { connection: 'close' }),
     ...headers,
   };

@@ -181,9 +181,8 @@ int cell_enter(const struct cell_plan *plan, uint32_t cell, int tmpfs[2], struct
       return cell_fail(error, errno, "user namespace", "open /proc/self: %s", strerror(errno));
   }
 
-  // A session of its own, so that no terminal and no group signal reaches it.
-  // Fails only where the process leads one already.
-  setsid();
+  // The session is the zygote's, which has no terminal: one of a cell's own
+  // would be one scheduling group each, and a full share of the machine.
   umask(077);
 
   // Mounts while the zygote's capabilities are there. The namespace belongs to

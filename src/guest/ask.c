@@ -2,10 +2,12 @@
 #include "ask.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -17,41 +19,61 @@ enum {
   CAPTURE_MS = 10000,    // and how long it may take
 };
 
-char *ask(char *const argv[], char *const envp[]) {
-  int out[2], status;
-  char *answer = calloc(1, CAPTURE_MAX);
+static long since_ms(const struct timespec *start) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (now.tv_sec - start->tv_sec) * 1000 + (now.tv_nsec - start->tv_nsec) / 1000000;
+}
+
+// Reads to the end. False if that did not come in time, or in the room there is.
+static bool read_all(int fd, char *answer) {
+  struct timespec start;
   size_t size = 0;
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  while (size < CAPTURE_MAX - 1) {
+    long left = CAPTURE_MS - since_ms(&start);
+    struct pollfd source = {.fd = fd, .events = POLLIN};
+    int ready = left > 0 ? poll(&source, 1, (int)left) : 0;
+    ssize_t got = ready > 0 ? read(fd, answer + size, CAPTURE_MAX - 1 - size) : -1;
+    if (got == 0)
+      return true;
+    if (ready == 0 || (got < 0 && errno != EINTR))
+      return false;
+    if (got > 0)
+      size += (size_t)got;
+  }
+  return false;
+}
+
+static bool ended_well(pid_t pid) {
+  int status;
+  pid_t got;
+  do
+    got = waitpid(pid, &status, 0);
+  while (got < 0 && errno == EINTR);
+  return got == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+char *ask(char *const argv[], char *const envp[]) {
+  int out[2];
+  char *answer = calloc(1, CAPTURE_MAX);
   pid_t pid;
-  struct timespec start, now;
   posix_spawn_file_actions_t actions;
   if (!answer || pipe2(out, O_CLOEXEC))
     return free(answer), NULL;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-  int failed = posix_spawn(&pid, argv[0], &actions, NULL, argv, envp);
+  bool good = posix_spawn(&pid, argv[0], &actions, NULL, argv, envp) == 0;
   posix_spawn_file_actions_destroy(&actions);
   close(out[1]);
-  clock_gettime(CLOCK_MONOTONIC, &start);
-  while (!failed && size < CAPTURE_MAX - 1) {
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    long left = CAPTURE_MS - (now.tv_sec - start.tv_sec) * 1000;
-    struct pollfd source = {.fd = out[0], .events = POLLIN};
-    if (left <= 0 || poll(&source, 1, (int)left) <= 0)
-      break;
-    ssize_t got = read(out[0], answer + size, CAPTURE_MAX - 1 - size);
-    if (got <= 0)
-      break;
-    size += (size_t)got;
+  if (good) {
+    good = read_all(out[0], answer);
+    if (!good)
+      kill(pid, SIGKILL); // it would be waited for without end
+    good = ended_well(pid) && good;
   }
   close(out[0]);
-  if (!failed) {
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if ((now.tv_sec - start.tv_sec) * 1000 >= CAPTURE_MS)
-      kill(pid, SIGKILL);
-    if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status))
-      failed = 1;
-  }
-  if (failed)
+  if (!good)
     free(answer), answer = NULL;
   return answer;
 }

@@ -41,6 +41,15 @@ _Noreturn static void exec_cold(const struct closure *closure) {
   _exit(127);
 }
 
+static void lower_group(void) {
+  int fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+  if (fd < 0)
+    return; // no such grouping here: each cell's own priority counts
+  ssize_t written = write(fd, "10", 2);
+  (void)written;
+  close(fd);
+}
+
 _Noreturn static void become_zygote(const struct birth *birth) {
   struct cell_error error = {0};
   int end = fcntl(birth->zygote_end, F_DUPFD, 10), null = open("/dev/null", O_RDWR);
@@ -53,6 +62,10 @@ _Noreturn static void become_zygote(const struct birth *birth) {
   if (birth->zygote_end > PROTOCOL_FD)
     close(birth->zygote_end);
   close(birth->lifeline);
+  // A session without a terminal; and one scheduling group (where the kernel
+  // groups by session) at low weight for all its cells together.
+  setsid();
+  lower_group();
   // Where no pid namespace does it: the zygote ends with init, init with the
   // keeper's main thread, which made it and lives as long as the keeper.
   prctl(PR_SET_PDEATHSIG, SIGKILL);

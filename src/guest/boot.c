@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 void boot_parse(char *text, size_t bytes, struct boot *boot) {
   for (char *at = text; at < text + bytes && *at; at += strlen(at) + 1) {
@@ -26,6 +28,15 @@ void boot_parse(char *text, size_t bytes, struct boot *boot) {
     if (!strncmp(at, "memory_cap_mb=", 14))
       boot->memory_cap_mb = (unsigned)strtoul(value, NULL, 10);
   }
+}
+
+void boot_close_from(int first) {
+  struct rlimit limit = {.rlim_cur = 1024, .rlim_max = 1024};
+  if (syscall(SYS_close_range, first, ~0u, 0) == 0)
+    return;
+  getrlimit(RLIMIT_NOFILE, &limit); // older kernels: one by one
+  for (rlim_t fd = (rlim_t)first; fd < limit.rlim_max && fd < 1 << 20; fd++)
+    close((int)fd);
 }
 
 void boot_raise_descriptors(void) {

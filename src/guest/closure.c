@@ -218,7 +218,10 @@ static int real_program(const struct boot *boot, char *const question[], char *c
       return free(answer), 0;
   }
   free(answer);
-  return cell_fail(error, -ENOEXEC, "config", "%s is neither a program nor a shim that names one", boot->runtime);
+  return cell_fail(
+    error, -ENOEXEC, "config",
+    "%s is neither a program nor a shim that says which one it stands for: name the program itself by its path",
+    boot->runtime);
 }
 
 static int resolve_node(const struct place *place, const struct boot *boot, struct cell_error *error) {
@@ -301,10 +304,12 @@ static int resolve_python(const struct place *place, const struct boot *boot, st
   char *question[] = {(char *)boot->runtime, "-I", "-c", (char *)ask_python, NULL};
   char *answer = ask(question, envp);
   int count = 0;
+  if (!answer)
+    answer = ask(question, envp); // a shim that is being rewritten just now
   if (!answer) {
     int result = real_program(boot, NULL, envp, real, loader, error); // says it better where it is not there
     return result ? result
-                  : cell_fail(error, -ENOEXEC, "config", "%s -I -c ... failed: is it Python 3?", boot->runtime);
+                  : cell_fail(error, -ENOEXEC, "config", "%s -I -c ... failed twice: is it Python 3?", boot->runtime);
   }
   for (rest = answer; *rest && count < 4; count++) {
     line[count] = rest;

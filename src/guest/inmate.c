@@ -156,7 +156,7 @@ _Noreturn void guest_send(enum frame_kind kind, const char *meta, size_t meta_by
     if (size < 0 && errno == EINTR)
       continue;
     if (size < 0)
-      _exit(INMATE_SETUP);
+      break; // the code has closed the pipe: the engine sees its end
     while (first < 3 && (size_t)size >= parts[first].iov_len)
       size -= (ssize_t)parts[first++].iov_len;
     if (first < 3) {

@@ -33,6 +33,7 @@
 
 enum {
   BOOT_MS = 30000,  // the zygote must be ready by then
+  FORKS_MAX = 32,   // cells being built at once
   SETUP_MS = 10000, // a cell must be parked by then, twice, or the zygote counts as stuck
 };
 
@@ -81,6 +82,23 @@ static void order_zygote(uint32_t type, uint32_t id) {
   while (sent < 0 && errno == EINTR);
 }
 
+// No more forks at once than both sockets hold for certain: neither side may
+// ever wait for the other's reading. Lock held.
+static void order_forks(void) {
+  size_t under_way = 0;
+  for (size_t i = 0; i < watch_count; i++)
+    under_way += watch_cells[i].ordered && !watch_cells[i].parked;
+  for (size_t i = 0; i < watch_count && under_way < FORKS_MAX; i++) {
+    struct watched *cell = &watch_cells[i];
+    if (cell->ordered)
+      continue;
+    cell->ordered = true;
+    cell->due_ns = now_ns() + SETUP_MS * 1000000ull;
+    order_zygote(ORDER_FORK, cell->id);
+    under_way++;
+  }
+}
+
 static void on_fork(const struct order *order) {
   struct cell_error error = {0};
   struct watched *cell = watch_add(order->cell);
@@ -92,8 +110,7 @@ static void on_fork(const struct order *order) {
       watch_forget(cell);
     return;
   }
-  cell->due_ns = now_ns() + SETUP_MS * 1000000ull;
-  order_zygote(ORDER_FORK, order->cell);
+  order_forks();
 }
 
 static void on_arm(const struct order *order) {
@@ -124,42 +141,6 @@ static void on_order(void) {
 
 // ---- reports from the zygote and from cells that park ----
 
-struct delivery {
-  struct report report;
-  char text[4096];
-  size_t text_bytes;
-  pid_t sender;
-  int fds[4];
-  size_t fd_count;
-};
-
-// Returns 1 for a message, 0 at the end, -1 for nothing.
-static int receive(struct delivery *in) {
-  char control[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof in->fds)];
-  struct iovec parts[2] = {{&in->report, sizeof in->report}, {in->text, sizeof in->text - 1}};
-  struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control};
-  ssize_t size = recvmsg(zygote, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (size < 0)
-    return errno == EAGAIN || errno == EINTR ? -1 : 0;
-  in->fd_count = 0;
-  in->sender = 0;
-  for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
-    if (head->cmsg_type == SCM_RIGHTS) {
-      in->fd_count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-      memcpy(in->fds, CMSG_DATA(head), in->fd_count * sizeof(int));
-    } else if (head->cmsg_type == SCM_CREDENTIALS) {
-      struct ucred who;
-      memcpy(&who, CMSG_DATA(head), sizeof who);
-      in->sender = who.pid; // translated to our pid namespace by the kernel
-    }
-  }
-  if (size < (ssize_t)sizeof in->report)
-    return size == 0 ? 0 : -1;
-  in->text_bytes = (size_t)size - sizeof in->report;
-  in->text[in->text_bytes] = 0;
-  return 1;
-}
-
 static void on_parked(struct delivery *in) {
   struct watched *cell = watch_find(in->report.cell);
   if (!cell || cell->parked || in->fd_count < 1 || in->sender <= 0) {
@@ -181,6 +162,8 @@ static void on_parked(struct delivery *in) {
 static void on_gone(struct delivery *in) {
   struct watched *cell = watch_find(in->report.cell);
   in->report.verdict = cell ? cell->verdict : VERDICT_NONE;
+  if (cell && in->report.rss_bytes < cell->peak_bytes)
+    in->report.rss_bytes = cell->peak_bytes;
   if (cell)
     watch_forget(cell);
   tell(&in->report, NULL, 0);
@@ -212,7 +195,7 @@ _Noreturn static void on_zygote_end(void) {
 
 static void on_report(void) {
   static struct delivery in;
-  int got = receive(&in);
+  int got = report_receive(zygote, &in);
   if (got == 0)
     on_zygote_end();
   if (got < 0)
@@ -224,6 +207,7 @@ static void on_report(void) {
     on_gone(&in);
   else if (in.report.type == REPORT_FAILED)
     on_failed(&in);
+  order_forks();
   pthread_mutex_unlock(&watch_lock);
 }
 
@@ -302,7 +286,7 @@ static void await_ready(void) {
     }
     if (source[0].revents & (POLLHUP | POLLERR))
       end_all(0);
-    int got = source[1].revents ? receive(&in) : -1;
+    int got = source[1].revents ? report_receive(zygote, &in) : -1;
     if (got < 0)
       continue;
     if (got == 0) {
@@ -362,8 +346,7 @@ int main(int count, char **arguments) {
   int null = open("/dev/null", O_RDWR);
   for (int fd = 0; fd < 3; fd++)
     dup2(null, fd);
-  for (int fd = PROTOCOL_FD + 1; fd < 1024; fd++)
-    close(fd);
+  boot_close_from(PROTOCOL_FD + 1);
   if (null > 3)
     close(null);
   fcntl(PROTOCOL_FD, F_SETFD, FD_CLOEXEC);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 int report_send(int to, const struct report *report, const char *text, size_t bytes, const int *fds, size_t fd_count) {
   char control[CMSG_SPACE(REPORT_FDS_MAX * sizeof(int))] = {0};
@@ -34,4 +35,33 @@ void report_failure(int to, uint32_t cell, const struct cell_error *error) {
   int size = snprintf(text, sizeof text, "%s: %s", error->stage, error->cause);
   struct report report = {.type = REPORT_FAILED, .cell = cell};
   report_send(to, &report, text, (size_t)size, NULL, 0);
+}
+
+int report_receive(int from, struct delivery *in) {
+  _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof in->fds)];
+  struct iovec parts[2] = {{&in->report, sizeof in->report}, {in->text, sizeof in->text - 1}};
+  struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control};
+  ssize_t size = recvmsg(from, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (size < 0)
+    return errno == EAGAIN || errno == EINTR ? -1 : 0;
+  in->fd_count = 0;
+  in->sender = 0;
+  for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
+    if (head->cmsg_type == SCM_RIGHTS) {
+      in->fd_count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      memcpy(in->fds, CMSG_DATA(head), in->fd_count * sizeof(int));
+    } else if (head->cmsg_type == SCM_CREDENTIALS) {
+      struct ucred who;
+      memcpy(&who, CMSG_DATA(head), sizeof who);
+      in->sender = who.pid; // translated to our pid namespace by the kernel
+    }
+  }
+  if (size < (ssize_t)sizeof in->report) {
+    for (size_t i = 0; i < in->fd_count; i++)
+      close(in->fds[i]);
+    return size == 0 ? 0 : -1;
+  }
+  in->text_bytes = (size_t)size - sizeof in->report;
+  in->text[in->text_bytes] = 0;
+  return 1;
 }

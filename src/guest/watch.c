@@ -84,8 +84,10 @@ void watch_kill(struct watched *cell, uint32_t verdict) {
 // ---- memory ----
 
 struct memory {
-  uint64_t own_bytes; // RssAnon + RssShmem
-  uint64_t rss_bytes; // VmRSS
+  uint64_t own_bytes;   // anonymous pages, and the page tables, which have no limit of their own
+  uint64_t shmem_bytes; // mapped pages of its tmpfs mounts, where these are not counted themselves
+  uint64_t rss_bytes;   // VmRSS
+  uint64_t threads;
 };
 
 static uint64_t field(const char *text, const char *name) {
@@ -100,11 +102,13 @@ static int read_memory(int status, struct memory *memory) {
   if (size <= 0)
     return -1;
   text[size] = 0;
-  memory->own_bytes = field(text, "\nRssAnon:") + field(text, "\nRssShmem:") + field(text, "\nVmPTE:");
+  memory->own_bytes = field(text, "\nRssAnon:") + field(text, "\nVmPTE:");
+  memory->shmem_bytes = field(text, "\nRssShmem:");
   memory->rss_bytes = field(text, "\nVmRSS:");
   if (!strstr(text, "\nRssAnon:")) // gVisor tells only their sum with file pages
     memory->own_bytes = memory->rss_bytes;
-  return memory->rss_bytes ? 0 : -1; // a zombie has none
+  memory->threads = field(text, "\nThreads:") / 1024u;
+  return 0;
 }
 
 static uint64_t tmpfs_bytes(const struct watched *cell) {
@@ -124,6 +128,7 @@ void watch_park(struct watched *cell, uint64_t *rss) {
   cell->status = open(path, O_RDONLY | O_CLOEXEC);
   read_memory(cell->status, &memory);
   cell->base_bytes = memory.own_bytes;
+  cell->rss_bytes = cell->peak_bytes = memory.rss_bytes;
   cell->parked = true;
   cell->due_ns = 0;
   *rss = memory.rss_bytes;
@@ -134,16 +139,29 @@ void watch_arm(struct watched *cell, uint64_t memory) {
   set_armed(cell, true);
 }
 
-static void look(void) {
-  for (size_t i = 0; armed_count && i < watch_count; i++) {
-    struct memory memory;
-    struct watched *cell = &watch_cells[i];
-    if (!cell->armed || read_memory(cell->status, &memory))
-      continue;
-    uint64_t files = plan->scratch[0] ? cell->folder_bytes : tmpfs_bytes(cell);
-    if (files > cell->limit_bytes || memory.own_bytes + files > cell->limit_bytes)
+static void look_at(struct watched *cell) {
+  struct memory memory;
+  if (!cell->armed || read_memory(cell->status, &memory))
+    return;
+  if (!memory.rss_bytes) {
+    // A zombie tells no figures. One that still has threads has ended its first
+    // on purpose, to be seen by nobody.
+    if (memory.threads > 1)
       watch_kill(cell, VERDICT_MEMORY);
+    return;
   }
+  uint64_t held = memory.own_bytes + (cell->tmpfs[0] >= 0 ? tmpfs_bytes(cell) : memory.shmem_bytes);
+  uint64_t files = cell->folder_bytes; // may be UINT64_MAX
+  uint64_t seen = cell->rss_bytes + (held > cell->base_bytes ? held - cell->base_bytes : 0);
+  if (seen > cell->peak_bytes)
+    cell->peak_bytes = seen;
+  if (files > cell->limit_bytes || held + files > cell->limit_bytes)
+    watch_kill(cell, VERDICT_MEMORY);
+}
+
+static void look(void) {
+  for (size_t i = 0; armed_count && i < watch_count; i++)
+    look_at(&watch_cells[i]);
 }
 
 static void *watch(void *unused) {

@@ -17,12 +17,14 @@ struct watched {
   pid_t pid;
   int pidfd, status, tmpfs[2]; // -1 where there is none; status: /proc/PID/status
   uint32_t verdict;            // enum verdict, of the first who killed it
-  bool parked, armed;
-  int strikes;           // set-up time-outs so far
-  uint64_t due_ns;       // deadline (armed) or set-up time-out (not parked); 0 none
-  uint64_t limit_bytes;  // armed: what its own pages and its tmpfs may come to
-  uint64_t base_bytes;   // its own pages when parked
-  uint64_t folder_bytes; // what its folder held when last measured
+  bool ordered, parked, armed; // the zygote has been asked for it; it waits; it runs
+  int strikes;                 // set-up time-outs so far
+  uint64_t due_ns;             // deadline (armed) or set-up time-out (not parked); 0 none
+  uint64_t limit_bytes;        // armed: what its own pages and its tmpfs may come to
+  uint64_t base_bytes;         // its own pages when parked
+  uint64_t rss_bytes;          // all its pages when parked
+  uint64_t peak_bytes;         // rss_bytes, and the most that was seen on top
+  uint64_t folder_bytes;       // what its folder held when last measured
 };
 
 extern pthread_mutex_t watch_lock;

@@ -27,6 +27,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { UNREAPED_MAX = 64 }; // deaths told and not yet answered
+
 static struct cell_plan plan;
 
 static struct {
@@ -119,8 +121,13 @@ static int check_quiet(char why[256]) {
   return result;
 }
 
+// No more at once than both sockets hold for certain: the keeper answers each,
+// and neither side may ever wait for the other's reading.
 static void report_deaths(void) {
-  for (size_t i = 0; i < child_count; i++) {
+  size_t told = 0;
+  for (size_t i = 0; i < child_count; i++)
+    told += children[i].told;
+  for (size_t i = 0; i < child_count && told < UNREAPED_MAX; i++) {
     siginfo_t info = {0};
     struct rusage usage = {0};
     if (children[i].told)
@@ -205,12 +212,15 @@ static int serve(void) {
   for (;;) {
     struct pollfd source = {.fd = PROTOCOL_FD, .events = POLLIN};
     struct order order;
-    report_deaths();
-    if (ppoll(&source, 1, NULL, &open) < 0)
-      continue; // SIGCHLD
-    ssize_t size = recv(PROTOCOL_FD, &order, sizeof order, 0);
+    // Orders first: what they answer must not pile up behind further reports.
+    ssize_t size = recv(PROTOCOL_FD, &order, sizeof order, MSG_DONTWAIT);
     if (size < 0 && errno == EINTR)
       continue;
+    if (size < 0 && errno == EAGAIN) {
+      report_deaths();
+      ppoll(&source, 1, NULL, &open); // or SIGCHLD
+      continue;
+    }
     if (size != sizeof order)
       _exit(0); // the keeper has gone
     if (order.type == ORDER_REAP)

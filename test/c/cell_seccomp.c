@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <linux/close_range.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -197,7 +198,7 @@ static void test_memory(void) {
 }
 
 static void test_descriptors(void) {
-  static const uint64_t good[] = {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC, F_SETLK, F_OFD_SETLKW};
+  static const uint64_t good[] = {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC, F_GETLK};
   static const uint64_t bad[] = {F_SETOWN,     F_SETOWN_EX, F_SETSIG, F_SETLEASE, F_NOTIFY,
                                  F_SETPIPE_SZ, F_GETOWN,    99,       ~0ull};
   bool given = true, refused = true;
@@ -206,7 +207,23 @@ static void test_descriptors(void) {
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     refused =
       refused && SEALED(__NR_fcntl, 3, bad[i]) == EPERM_ && SEALED(__NR_fcntl, 3, bad[i] | 0x500000000) == EPERM_;
-  point(given, "fcntl: flags, copies, locks");
+  point(given, "fcntl: flags, copies, questions");
+  point(SEALED(__NR_fcntl, 3, F_SETLK) == (SECCOMP_RET_ERRNO | 0) &&
+          SEALED(__NR_fcntl, 3, F_SETLKW) == (SECCOMP_RET_ERRNO | 0) && SEALED(__NR_fcntl, 3, F_OFD_SETLK) == EPERM_,
+        "fcntl: record locks succeed and do nothing");
+  point(SEALED(__NR_close_range, 3, ~0u, 0) == PASS && SEALED(__NR_close_range, 3, ~0u, CLOSE_RANGE_UNSHARE) == EPERM_,
+        "close_range gives no table of one's own");
+  point(SEALED(__NR_recvfrom, 3, 0, 0, 0) == PASS && SEALED(__NR_recvfrom, 3, 0, 0, MSG_OOB) == EPERM_ &&
+          SEALED(__NR_sendto, 3, 0, 0, 0, 0, 0) == PASS && SEALED(__NR_sendto, 3, 0, 0, MSG_OOB, 0, 0) == EPERM_,
+        "no urgent data");
+  point(SEALED(__NR_madvise, 0, 4096, MADV_DONTNEED) == PASS &&
+          SEALED(__NR_madvise, 0, 4096, 21 /* PAGEOUT */) == EPERM_,
+        "madvise: what allocators use");
+  struct sock_filter bare[CELL_FILTER_MAX];
+  struct seccomp_data chmod = {.nr = __NR_fchmodat, .arch = NATIVE};
+  int bare_length = cell_filter_seal(bare, CELL_FILTER_MAX, SELF, false);
+  point(run(bare, bare_length, &chmod) == EPERM_ && SEALED(__NR_fchmodat, 3) == PASS,
+        "without mounts of its own no file's mode is a cell's to change");
   point(refused, "fcntl: owners, signals, leases, pipe sizes");
   point(SEALED(__NR_fcntl, 3, F_SETFL, O_NONBLOCK) == PASS && SEALED(__NR_fcntl, 3, F_SETFL, O_ASYNC) == EPERM_ &&
           SEALED(__NR_fcntl, 3, F_SETFL, O_ASYNC | O_NONBLOCK) == EPERM_,

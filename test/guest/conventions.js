@@ -235,6 +235,7 @@ const javascript = [
     stdout: 'exit 4\n',
   }),
   js('process.exitCode', 'process.exitCode = 5;\nreturn 1;', { status: 'error', exitCode: 5, result: null }),
+  js('process.exitCode that a process ends with as 0', 'process.exitCode = 256;\nreturn 5;', gives(5)),
   js('exit cannot be taken away', 'process.reallyExit = () => {};\nprocess.exit(6);', { status: 'error', exitCode: 6 }),
   js('abort', 'process.abort();', { status: 'killed', signal: 'SIGABRT', exitCode: null, stderr: '' }),
   js('timers are dropped', 'setInterval(() => {}, 1);\nreturn 1;', gives(1)),
@@ -310,6 +311,15 @@ const javascript = [
     'return [2 ** 53 - 1, 2 ** 53, -(2 ** 60)];',
     gives([2 ** 53 - 1, '9007199254740992', '-1152921504606846976']),
   ),
+  js('an iterator', 'return [1].values();', unfit('$', /^\$ is an Array Iterator, .*\[\.\.\.value\]/)),
+  js('URLSearchParams', 'return { q: new URLSearchParams("a=1") };', unfit('$.q', /fromEntries/)),
+  js('WeakRef', 'return [new WeakRef({})];', unfit('$[0]', /a WeakRef.*deref/)),
+  js('Blob', 'return new Blob(["x"]);', unfit('$', /a Blob/)),
+  js('AbortController', 'return new AbortController();', unfit('$', /an AbortController/)),
+  js('an Intl object', 'return new Intl.NumberFormat("de");', unfit('$', /an Intl\.NumberFormat/)),
+  js('a Map\u2019s keys', 'return { m: new Map().keys() };', unfit('$.m', /a Map Iterator/)),
+  js('a tag that throws', 'return new (class { get [Symbol.toStringTag]() { throw 1; } })();', unfit('$', /threw/)),
+  js('classes without fields', 'class A { #x = 1; }\nreturn [new A(), Object.create({})];', gives([{}, {}])),
   js('dates', 'return [new Date(0), new Date(NaN)];', gives(['1970-01-01T00:00:00.000Z', null])),
   js(
     'Map and Set',
@@ -386,6 +396,16 @@ const javascript = [
     options: { maxResultNodes: 100 },
   }),
   js('just enough values', 'return new Array(99).fill(0);', { status: 'ok' }, { options: { maxResultNodes: 100 } }),
+  ...[{ maxResultNodes: 0 }, { maxResultBytes: 0 }, { maxResultBytes: 3 }].flatMap((options) => {
+    const limit = JSON.stringify(options);
+    const big = options.maxResultBytes ? ['12345', '"abc"', 'true'] : ['1', '""', 'false', '[]', '({})'];
+    return [
+      ...['null', 'undefined', 'NaN'].map((value) =>
+        js(`${limit}: ${value}`, `return ${value};`, gives(null), { options }),
+      ),
+      ...big.map((value) => js(`${limit}: ${value}`, `return ${value};`, tooLarge(/maxResult/), { options })),
+    ];
+  }),
   js('a sparse array', 'return new Array(2 ** 32 - 2);', tooLarge(/maxResultNodes/)),
 
   // ---- a guest that patches what the runner might use ----
@@ -654,6 +674,16 @@ const python = [
   }),
   py('just enough bytes', 'result = "é" * 49', gives('é'.repeat(49)), { options: { maxResultBytes: 100 } }),
   py('too many values', 'result = [0] * 100', tooLarge(/100 .*maxResultNodes/), { options: { maxResultNodes: 100 } }),
+  ...[{ maxResultNodes: 0 }, { maxResultBytes: 0 }, { maxResultBytes: 3 }].flatMap((options) => {
+    const limit = JSON.stringify(options);
+    const big = options.maxResultBytes ? ['12345', '"abc"', 'True'] : ['1', '""', 'False', '[]', '{}'];
+    return [
+      ...['None', 'float("nan")'].map((value) =>
+        py(`${limit}: ${value}`, `result = ${value}`, gives(null), { options }),
+      ),
+      ...big.map((value) => py(`${limit}: ${value}`, `result = ${value}`, tooLarge(/maxResult/), { options })),
+    ];
+  }),
   py('just enough values', 'result = [0] * 99', { status: 'ok' }, { options: { maxResultNodes: 100 } }),
   py('a result that is awaitable', 'async def f():\n    return 3\nresult = f()', gives(3)),
   py('MemoryError', 'x = bytearray(1 << 50)', { status: 'out_of_memory', result: null }),
