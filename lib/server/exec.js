@@ -81,7 +81,7 @@ class Exec {
     this.checkHead(request);
     if (request.headers.expect) response.writeContinue();
     const body = await readBody(request, this.settings, (bytes) => this.reserve(bytes, facts));
-    const { run: job, asText } = this.read(parseBody(body), facts);
+    const { run: job, asText } = this.read(await parseBody(body), facts);
     const waitMs = this.waitOf(request, job);
     const queued = performance.now();
     const release = await this.queue.enter({ tenant: job.tenant, memoryMb: job.memoryMb, waitMs, signal });
@@ -123,9 +123,15 @@ class Exec {
     return true;
   }
 
-  read(body, facts) {
-    if (body !== null && typeof body === 'object') facts.id = body.id;
-    const run = readRequest(body, this.limits);
+  read({ fields, input }, facts) {
+    if (fields !== null && typeof fields === 'object') facts.id = fields.id;
+    const run = readRequest(fields, this.limits);
+    if (input !== null) {
+      const bytes = Buffer.byteLength(input);
+      const most = this.limits.caps.inputBytes;
+      if (bytes > most) throw refusal(400, `input is ${bytes} bytes as JSON; the limit is ${most}`);
+      run.input = input;
+    }
     facts.id = run.id;
     facts.language = LANGUAGES[run.language];
     // gVisor's wall is proven already; of the cells' own only they themselves know.

@@ -5,6 +5,7 @@
 const assert = require('node:assert/strict');
 const net = require('node:net');
 const { after, before, describe, it } = require('node:test');
+const { slack } = require('../helpers/baseline.js');
 const { bearer, js, py, startService, PREVIOUS, TOKEN } = require('../helpers/service.js');
 
 let service;
@@ -137,6 +138,23 @@ describe('what is refused', () => {
   const invalid = {
     'no JSON': ['{', /not JSON/],
     'two values': ['{}{}', /not JSON/],
+    'a field twice': ['{"language":"python","code":"1","code":"2"}', /"code" is there twice/],
+    'the input twice': ['{"language":"python","code":"1","input":1,"in\\u0070ut":2}', /"input" is there twice/],
+    'too many fields': [Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`f${i}`, i])), /too many fields/],
+    'too deep': [
+      `{"language":"python","code":"1","input":${'['.repeat(513)}${']'.repeat(513)}}`,
+      /more than 512 levels deep/,
+    ],
+    'too much input': [
+      py('1', { input: 'x'.repeat((16 << 20) + 1) }),
+      /input is 16777219 bytes as JSON; the limit is 16777216/,
+    ],
+    'structure where there is none': [`{"language":"python","code":[${'[],'.repeat(3000000)}1]}`, /code is too long/],
+    'a number of a million digits': [
+      `{"language":"python","code":"1","timeoutMs":${'1'.repeat(1000000)}}`,
+      /timeoutMs must be an integer/,
+    ],
+    'a long id': [js('1', { id: 'x'.repeat(10000) }), /id has 4096 characters; the limit is 128/],
     nothing: ['', /not JSON/],
     'a number': ['1', /the request must be an object/],
     null: ['null', /the request must be an object/],
@@ -235,6 +253,30 @@ describe('what comes back', () => {
     assert.deepEqual((await service.post(js('return input', { input: odd }))).json.result, odd);
     const { json } = await service.post(js('return "é".repeat(1500000)'));
     assert.equal(json.result, 'é'.repeat(1500000));
+  });
+
+  it('a hostile input is the cell’s to parse: health answers meanwhile', async () => {
+    const input = `[${'[],'.repeat(5 << 20)}1]`;
+    const running = service.post(`{"input":${input},"language":"python","code":"result = len(input)","memoryMb":2048}`);
+    let worst = 0;
+    let over = false;
+    running.then(() => {
+      over = true;
+    });
+    for (let last = performance.now(); !over; last = performance.now()) {
+      assert.equal((await service.get('/livez')).status, 200);
+      worst = Math.max(worst, performance.now() - last);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    assert.equal((await running).json.result, (5 << 20) + 1);
+    assert.ok(worst < 400 * slack(), `${worst} ms`);
+  });
+
+  it('an input’s numbers are what was sent', async () => {
+    const { json } = await service.post(
+      '{"language":"python","code":"result = str(input)","input":12345678901234567890}',
+    );
+    assert.equal(json.result, '12345678901234567890');
   });
 
   it('as text where that was asked for', async () => {
