@@ -147,4 +147,4 @@ function runCode(request, options) {
   }
 }
 
-module.exports = { runCode, createJail, makeJail };
+module.exports = { runCode, createJail, makeJail, NAMES };

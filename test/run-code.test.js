@@ -294,7 +294,7 @@ describe('loading', () => {
         return load(name, ...rest);
       })(require('node:module')._load);
       require(${JSON.stringify(main)}).runCode({ language: 'javascript', code: '' })
-        .catch((e) => console.log(e.name, e.code, /npm run build/.test(e.message), e.cause.message));`;
+        .catch((e) => console.log(e.name, e.code, /npm run setup/.test(e.message), e.cause.message));`;
     const out = execFileSync(process.execPath, ['-e', script], { encoding: 'utf8' });
     assert.equal(out, 'JailError ERR_JAIL_CONFIG true No native build was found\n');
   });
