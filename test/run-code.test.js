@@ -241,6 +241,7 @@ describe('AbortSignal', () => {
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
     await assert.rejects(jail.runCode(job('ok'), { signal: proxy }), bad);
+    await assert.rejects(jail.runCode(job('ok'), proxy), bad);
     const thrower = () => {
       throw new Error('no');
     };
@@ -285,6 +286,11 @@ describe('loading', () => {
     const { default: whole, runCode: named } = await import('../lib/index.mjs');
     assert.equal(whole, codeJail);
     assert.equal(named, runCode);
+  });
+
+  it('is offered where it runs, and nowhere else', () => {
+    const { os, cpu } = require('../package.json');
+    assert.deepEqual([os, cpu], [['linux'], ['x64']]);
   });
 
   it('a missing build is an error with a code that names the command', () => {
