@@ -15,7 +15,13 @@ export type AnyResult = any;
 
 export type Language = 'javascript' | 'python';
 
-/** How strongly a run is kept apart, weakest first. */
+/**
+ * How strongly a run is kept apart, weakest first.
+ *
+ * - `process`: a process behind kernel walls, on the host's own kernel. What the local jail gives.
+ * - `gvisor`: a kernel in user space between the code and the host's. Only from a sandbox service.
+ * - `microvm`: a virtual machine with a kernel of its own. Only from a sandbox service.
+ */
 export type Isolation = 'process' | 'gvisor' | 'microvm';
 
 /**
@@ -32,7 +38,10 @@ export interface RunRequest {
    *
    * JavaScript: the body of an async function (`return` and `await` work), or a
    * module (its default export or exported `main`). Python: a module; its result
-   * is `main(input)` if it defines `main`, otherwise the variable `result`.
+   * is `main(input)` if it defines `main`, otherwise the variable `result`; `input` hides the builtin.
+   *
+   * Signals that it sends to itself are ignored (it is pid 1 of its namespace), but for an abort or
+   * a fault of memory. JavaScript has no worker_threads.
    */
   code: string;
 
@@ -42,14 +51,19 @@ export interface RunRequest {
    * As JSON.stringify has it: `toJSON` is honoured, NaN becomes null, `undefined`
    * in an object is left out. What JSON would lose silently is refused, named by its path:
    * functions, symbols, BigInt, circular references, Map, Set, Promise, RegExp,
-   * Error, typed arrays and ArrayBuffer. (A Buffer has a toJSON of its own.)
+   * Error, typed arrays and ArrayBuffer. (A Buffer has a toJSON of its own.) It is over the
+   * limit as soon as that is certain, without being written whole.
    */
   input?: unknown;
 
-  /** Wall time of the code alone, in ms; waiting and starting do not count. Default 10000, least 1, cap 60000. */
+  /**
+   * Wall time of the code, in ms; waiting and starting do not count. Enforced from the moment
+   * the job is written, plus an allowance for reading and compiling it: 20 ms, 1 ms per KiB of
+   * code, 1 ms per 32 KiB of input. Default 10000, least 1, cap 60000.
+   */
   timeoutMs?: number;
 
-  /** What the run may use, in MiB, files in its /tmp included. Default 256, least 16, cap 4096. */
+  /** What the run may use, in MiB: files in its /tmp and page tables included. Default 256, least 16, cap 4096. */
   memoryMb?: number;
 
   /**
@@ -68,7 +82,11 @@ export interface RunRequest {
   /** `'text'` hands the result over as JSON text, in `resultText`, and leaves `result` null. Default 'value'. */
   resultAs?: 'value' | 'text';
 
-  /** The program's whole environment; nothing is inherited. Default {}; at most 64 keys and 32768 bytes. */
+  /**
+   * The program's environment, beside HOME, TMPDIR, LANG and PATH with the cell's own values, which
+   * it may replace; nothing is inherited. Half a surrogate pair is refused.
+   * Default {}; at most 64 keys and 32768 bytes.
+   */
   env?: Record<string, string>;
 
   /** Refuse (ERR_JAIL_ISOLATION) rather than run behind less. Default: the jail's, or none. */
@@ -85,7 +103,10 @@ export interface RunRequest {
 }
 
 export interface RunOptions {
-  /** Rejects at once with the signal's reason; the run's processes are gone within 50 ms. */
+  /**
+   * Rejects at once with the signal's reason, whatever that is (not a JailError). The run's process
+   * is killed behind it: gone within 50 ms where it holds up to some hundred MiB, later where it holds more.
+   */
   signal?: AbortSignal;
 }
 
@@ -325,10 +346,11 @@ export function runCode<T = AnyResult>(request: RunRequest, options?: RunOptions
 /** A jail with a configuration of its own. It starts nothing until its first run. */
 export function createJail(config?: JailConfig): Jail;
 
-/** What this host gives, found out by running one cell per language. */
+/** What this host gives, or the service that it is set to use, found out by one run per language. */
 export function doctor(config?: JailConfig): Promise<Doctor>;
 
 export interface Doctor {
+  /** Both languages run in the jail that is selected; false where that cannot be used. */
   ok: boolean;
   version: string;
   platform: string;

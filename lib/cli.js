@@ -5,6 +5,7 @@
 const fs = require('node:fs');
 const path = require('node:path');
 const { parseArgs } = require('node:util');
+const { errorText } = require('./cli-error.js');
 const { bytes, milliseconds, paint, printable } = require('./terminal.js');
 
 const HELP = `code-jail: runs code you do not trust
@@ -16,7 +17,7 @@ const HELP = `code-jail: runs code you do not trust
 
 run:
   --language javascript|python     default: by extension (.js .mjs .cjs .py)
-  --input JSON | @FILE             what the code sees as \`input\` (default null)
+  --input JSON | @FILE | @-        what the code sees as \`input\` (default null); @- reads it from standard input
   --timeout 5s                     wall time of the code: 500ms, 5s, 1m (default 10s)
   --memory MiB                     what it may add (default 256)
   --max-output BYTES               kept per stream, the middle left out (default 1 MiB)
@@ -41,7 +42,7 @@ exit codes:
   124   time-out
   125   the jail itself failed; the code and remedy are on stderr
   130   interrupted (Ctrl-C)
-  137   killed: out of memory or output limit (128 + the signal's number for others)
+  137   out of memory, or killed for its output (128 + the signal's number for other ends)
 `;
 
 const LANGUAGES = { '.js': 'javascript', '.mjs': 'javascript', '.cjs': 'javascript', '.py': 'python' };
@@ -120,7 +121,11 @@ function parse(argv) {
   try {
     return parseArgs({ args: argv, options: OPTIONS, allowPositionals: true });
   } catch (error) {
-    throw new UsageError(error.message);
+    const [line] = error.message.split('\n');
+    const unknown = /^Unknown option '([^']*)'/.exec(line);
+    if (unknown) throw new UsageError(`${unknown[1]}: there is no such option`);
+    const ambiguous = /^Option '(?:-\w, )?(--[\w-]+).*ambiguous/.exec(line);
+    throw new UsageError(ambiguous ? `${ambiguous[1]}: write ${ambiguous[1]}=VALUE for a value with a dash` : line);
   }
 }
 
@@ -130,6 +135,8 @@ function toRequest(file, values) {
   const language = values.language ?? LANGUAGES[path.extname(file)];
   if (!language)
     throw new UsageError(`${file}: cannot tell the language; add --language javascript or --language python`);
+  if (file === '-' && values.input === '@-')
+    throw new UsageError('standard input can be the code or the input, not both');
   const request = {
     language,
     code: readFile(file),
@@ -157,20 +164,9 @@ function dropUndefined(object) {
 /** The shell's exit code for a result. @param {any} result */
 function exitCodeOf(result) {
   if (result.status === 'timeout') return 124;
+  if (result.status === 'out_of_memory') return 137;
   if (typeof result.exitCode === 'number') return result.exitCode;
   return 128 + (SIGNALS[result.signal] ?? SIGNALS.SIGKILL);
-}
-
-/** @param {any} result */
-function errorText(result) {
-  const { error, status } = result;
-  if (!error) return status === 'ok' ? '' : `${status}${result.signal ? ` (${result.signal})` : ''}`;
-  const where = error.line ? `:${error.line}${error.column ? `:${error.column}` : ''}` : '';
-  const head = `${error.name}${where}: ${error.message}`;
-  const source = error.sourceLine ? `\n    ${error.sourceLine.trim()}` : '';
-  const path = error.path ? `\n    at ${error.path} of the result` : '';
-  const hint = status === 'error' || status === 'ok' ? '' : ` [${status}]`;
-  return printable(head + hint + source + path);
 }
 
 /** @param {any} result */
@@ -195,8 +191,8 @@ function passOn(stream, text) {
   stream.write(stream.isTTY ? printable(text) : text);
 }
 
-/** @param {any} result @param {any} values */
-function print(result, values) {
+/** @param {any} result @param {string} file @param {any} values */
+function print(result, file, values) {
   if (values.json) {
     process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
     return;
@@ -207,7 +203,7 @@ function print(result, values) {
     const newline = result.stdout && !result.stdout.endsWith('\n') ? '\n' : '';
     process.stdout.write(`${newline}${JSON.stringify(result.result, null, 2)}\n`);
   }
-  const text = errorText(result);
+  const text = errorText(result, file === '-' ? '(standard input)' : file);
   if (text) process.stderr.write(`${paint(process.stderr).red(text)}\n`);
   if (process.stderr.isTTY && !values.quiet) process.stderr.write(`${summary(result)}\n`);
 }
@@ -223,7 +219,7 @@ async function run(file, values) {
   const jail = Object.keys(config).length > 0 ? createJail(config) : null;
   try {
     const result = await (jail ? jail.runCode : runCode)(request, { signal: controller.signal });
-    print(result, values);
+    print(result, file ?? '', values);
     return exitCodeOf(result);
   } catch (error) {
     if (controller.signal.aborted) return 130;
@@ -234,25 +230,37 @@ async function run(file, values) {
   }
 }
 
+/** @param {any} report @param {ReturnType<typeof paint>} colour */
+function verdict({ ok, error, runtimes, selects, layers }, colour) {
+  if (!ok) {
+    const failed = error ?? runtimes.find((one) => !one.ok).error;
+    return colour.red(`Not ready: ${failed.code}: ${failed.message}`);
+  }
+  const what = runtimes.map((one) => one.runtime ?? one.language).join(' and ');
+  const missing = layers.filter((one) => !one.stands).length;
+  const weak = runtimes.some((one) => one.isolation === 'unverified') ? ', isolation UNVERIFIED' : '';
+  const walls = missing === 0 ? '' : `; ${missing} of ${layers.length} layers missing, see below`;
+  return colour.green(`Ready: ${what} run in the ${selects.backend} jail${weak}${walls}`);
+}
+
 /** @param {any} report */
 function doctorText(report) {
   const colour = paint(process.stdout);
   const yes = colour.green('yes');
   const no = colour.red(' no');
   const lines = [
+    verdict(report, colour),
     `${colour.bold(`code-jail ${report.version}`)} on ${report.platform}, Node ${report.node}, ${report.root ? 'root' : 'not root'}`,
     `The environment selects: ${colour.bold(report.selects.backend)} (${report.selects.because})`,
     `HTTP by libcurl: ${report.http}`,
-    ...(report.selects.contained
-      ? []
-      : [colour.red('This version does not contain it: runs are refused. Below: the local jail.')]),
+    ...(report.selects.contained ? [] : ['Below: the local jail, which is not used for it.']),
     '',
     colour.bold('Runtimes'),
   ];
   if (report.error) lines.push(`  ${no}  ${report.error.code}: ${report.error.message}`);
   for (const one of report.runtimes) {
     const found = one.ok
-      ? `${one.runtime} (${one.path}), isolation: ${one.isolation}`
+      ? `${one.runtime}${one.path ? ` (${one.path})` : ''}, isolation: ${one.isolation}`
       : `${one.error.code}: ${one.error.message}`;
     lines.push(`  ${one.ok ? yes : no}  ${one.language.padEnd(11)} ${found}`);
   }
@@ -297,8 +305,18 @@ async function dispatch(argv) {
   throw new UsageError(`${argv.join(' ')}: not understood`);
 }
 
+// Whoever reads may have had enough (`| head`): no fault, and nothing to say.
+/** @param {NodeJS.WriteStream} stream */
+function endQuietly(stream) {
+  stream.on('error', (error) => {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EPIPE') throw error;
+  });
+}
+
 /** @param {string[]} argv */
 async function main(argv) {
+  endQuietly(process.stdout);
+  endQuietly(process.stderr);
   try {
     process.exitCode = await dispatch(argv);
   } catch (error) {

@@ -37,11 +37,7 @@ const REMEDIES = [
     'a kernel of 5.13 or newer with landlock among its security modules (lsm=landlock,… on the kernel command line)',
   ],
   [/^seccomp$/, /./, 'a kernel with CONFIG_SECCOMP_FILTER'],
-  [
-    /^cgroup$/,
-    /./,
-    'a delegated cgroup v2 folder: a systemd unit with Delegate=yes, or a container with a writable cgroup. Without one the memory limit is kept by rlimits and by watching',
-  ],
+  [/^cgroup$/, /./, null], // not built in this version; the memory limit is kept by rlimits and by watching
   [
     /^separate-uid$/,
     /./,
@@ -136,6 +132,14 @@ async function examine(jail, { language, code }) {
   }
 }
 
+/** The jail that is selected; where this version has none such, the local one, to tell of it. */
+function openSelected({ because }, config) {
+  const { createJail, makeJail, NAMES } = require('./run-code.js'); // which loads the addon
+  if (because !== NAMES.url) return createJail(config);
+  const { CODE_SANDBOX_URL: url, CODE_SANDBOX_TOKEN: token } = process.env;
+  return makeJail({ ...config, url, token }, { names: NAMES });
+}
+
 /** Each layer once: it stands if it stands in every language that ran. */
 function mergeLayers(runs) {
   const ran = runs.filter((run) => run.ok);
@@ -152,22 +156,22 @@ function mergeLayers(runs) {
 }
 
 /**
- * Examines this host by running one cell per language.
+ * Examines this host, or the service it is set to use, by one run per language.
  *
  * @param {object} [config] as for createJail
  * @returns {Promise<object>} see Doctor in index.d.ts
  */
 async function doctor(config = {}) {
-  const { createJail } = require('./index.js'); // index.js requires this file
   const { version } = require('../package.json');
   const runtimes = [];
   const selects = selection(process.env, config);
   let failure = null;
   try {
-    const jail = createJail(config);
+    const jail = openSelected(selects, config);
     try {
       for (const one of LANGUAGES) {
-        runtimes.push({ ...(await examine(jail, one)), path: runtimePath(one.language, config) });
+        const path = selects.backend === 'http' ? null : runtimePath(one.language, config);
+        runtimes.push({ ...(await examine(jail, one)), path });
       }
     } finally {
       await jail.close();
@@ -175,13 +179,19 @@ async function doctor(config = {}) {
   } catch (error) {
     failure = describe(error);
   }
+  const contained = CONTAINED.includes(selects.backend);
+  if (!contained && failure === null)
+    failure = {
+      code: 'ERR_JAIL_CONFIG',
+      message: `${selects.because} selects the ${selects.backend} backend, which this version does not contain: every runCode is refused`,
+    };
   return {
     ok: failure === null && runtimes.every((run) => run.ok),
     version,
     platform: `${os.type()} ${os.release()} ${os.arch()}`,
     node: process.version,
     root: process.getuid?.() === 0,
-    selects: { ...selects, contained: CONTAINED.includes(selects.backend) },
+    selects: { ...selects, contained },
     http: httpVersion(),
     runtimes,
     layers: mergeLayers(runtimes),

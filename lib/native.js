@@ -13,6 +13,17 @@ const PREBUILDS = path.join(__dirname, '..', 'prebuilds');
 /** @type {any} */
 let loaded = null;
 
+// A clone can build itself; an installed package has not all that it takes.
+function remedy() {
+  if (process.platform !== 'linux' || process.arch !== 'x64') return 'it runs on Linux x86_64 alone';
+  const isClone = fs.existsSync(path.join(ROOT, 'scripts', 'setup.js'));
+  if (isClone) return `run \`npm run setup\` in ${ROOT}`;
+  return (
+    (fs.existsSync(PREBUILDS) ? 'none of its prebuilds fits' : 'this version has no prebuilds') +
+    '; clone the repository, run `npm run setup` there, then `npm install /path/to/the/clone` here'
+  );
+}
+
 /** @returns {any} src/addon.c's exports */
 function load() {
   if (loaded) return loaded;
@@ -21,8 +32,7 @@ function load() {
   } catch (error) {
     throw new JailError(
       'ERR_JAIL_CONFIG',
-      `code-jail has no native build for ${process.platform}-${process.arch}: run \`npm run build\` in ${ROOT}` +
-        (fs.existsSync(PREBUILDS) ? '' : ' (this package came without prebuilds)'),
+      `code-jail has no native build for ${process.platform}-${process.arch}: ${remedy()}`,
       { backend: 'local', cause: error },
     );
   }

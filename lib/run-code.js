@@ -4,7 +4,7 @@
 // reason to use a weaker one.
 
 const { readConfig } = require('./config.js');
-const { JailError, invalid, misconfigured } = require('./errors.js');
+const { JailError, invalid, isJailError, misconfigured } = require('./errors.js');
 const { Http } = require('./http.js');
 const { Local } = require('./local.js');
 const { LANGUAGES, readRequest } = require('./options.js');
@@ -43,22 +43,29 @@ function readSignal(options) {
       throw invalid(`a call has no option ${JSON.stringify(key)}; it knows ${CALL_OPTIONS.join(', ')}`);
   const { signal } = options;
   if (signal === undefined || signal === null) return null;
-  let isSignal = false;
-  try {
-    isSignal =
-      typeof signal === 'object' &&
-      typeof signal.aborted === 'boolean' &&
-      typeof signal.addEventListener === 'function' &&
-      typeof signal.removeEventListener === 'function';
-  } catch {} // a getter or a proxy of the caller's
-  if (!isSignal) throw invalid('signal must be an AbortSignal');
+  if (
+    typeof signal !== 'object' ||
+    typeof signal.aborted !== 'boolean' ||
+    typeof signal.addEventListener !== 'function' ||
+    typeof signal.removeEventListener !== 'function'
+  )
+    throw invalid('signal must be an AbortSignal');
   return signal;
+}
+
+/** @param {any} options @returns {AbortSignal | null} */
+function guardedSignal(options) {
+  try {
+    return readSignal(options);
+  } catch (error) {
+    throw isJailError(error) ? error : invalid('the options of a call cannot be read', error);
+  }
 }
 
 /** Submits, or rejects; never throws. @returns {Promise<any>} */
 function submit(backend, limits, request, options) {
   return new Promise((resolve, reject) => {
-    const signal = readSignal(options);
+    const signal = guardedSignal(options);
     if (signal?.aborted) {
       reject(signal.reason);
       return;
@@ -147,4 +154,4 @@ function runCode(request, options) {
   }
 }
 
-module.exports = { runCode, createJail, makeJail };
+module.exports = { runCode, createJail, makeJail, NAMES };

@@ -4,7 +4,7 @@
 // is the summary. What passed, failed or was skipped is also written to
 // .cache/test-report.txt (or $CODE_JAIL_TEST_REPORT), for CI.
 
-const { spawnSync } = require('node:child_process');
+const { spawn } = require('node:child_process');
 const fs = require('node:fs');
 const path = require('node:path');
 
@@ -29,7 +29,7 @@ if (files.length === 0) {
 fs.mkdirSync(path.dirname(REPORT), { recursive: true });
 
 // Two at a time: the soak and the timing tests bound only what two cores bear.
-const run = spawnSync(
+const run = spawn(
   process.execPath,
   [
     '--test',
@@ -44,5 +44,9 @@ const run = spawnSync(
   ],
   { cwd: ROOT, stdio: 'inherit', env: { ...process.env, NODE_OPTIONS: '' } },
 );
-if (run.error) throw run.error;
-process.exit(run.status ?? 1);
+// Who ends this ends the tests below as well; their end is this one's.
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => run.kill(signal));
+run.on('error', (error) => {
+  throw error;
+});
+run.on('close', (code) => process.exit(code ?? 1));

@@ -12,6 +12,12 @@
 
 enum { LIST_MAX = 4096 };
 
+static void free_list(char **list) {
+  for (size_t i = 0; list && list[i]; i++)
+    free(list[i]);
+  free(list);
+}
+
 // Owned, NULL at its end; NULL where it is no array of strings.
 static char **text_list(napi_env env, napi_value value) {
   uint32_t count = 0;
@@ -20,13 +26,24 @@ static char **text_list(napi_env env, napi_value value) {
   char **list = calloc((size_t)count + 1, sizeof *list);
   for (uint32_t i = 0; list && i < count; i++) {
     napi_value item;
-    size_t bytes = 0;
-    if (napi_get_element(env, value, i, &item) != napi_ok ||
-        napi_get_value_string_utf8(env, item, NULL, 0, &bytes) != napi_ok || !(list[i] = malloc(bytes + 1)))
-      return NULL; // the little that is lost is lost once, in a program that is about to end
-    napi_get_value_string_utf8(env, item, list[i], bytes + 1, &bytes);
+    size_t bytes;
+    if (napi_get_element(env, value, i, &item) != napi_ok || !value_utf8_copy(env, item, &list[i], &bytes)) {
+      free_list(list);
+      return NULL;
+    }
   }
   return list;
+}
+
+// Returns only if it failed.
+static void become(const char *path, char **argv, char **environment) {
+  sigset_t none;
+  for (int fd = 0; fd < 3; fd++) // Node has these closed by an exec, too
+    fcntl(fd, F_SETFD, 0);
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  signal(SIGPIPE, SIG_DFL); // Node ignores it, and an exec would pass that on
+  execve(path, argv, environment);
 }
 
 // replace(path, argv, environment as "NAME=VALUE"s) returns only if it failed.
@@ -37,17 +54,14 @@ napi_value addon_replace(napi_env env, napi_callback_info info) {
   char path[4096];
   napi_get_cb_info(env, info, &count, args, NULL, NULL);
   char **argv = text_list(env, args[1]), **environment = text_list(env, args[2]);
-  if (!argv || !environment || napi_get_value_string_utf8(env, args[0], path, sizeof path, &bytes) != napi_ok) {
+  bool fine = argv && environment && napi_get_value_string_utf8(env, args[0], path, sizeof path, &bytes) == napi_ok;
+  if (fine) {
+    become(path, argv, environment);
+    napi_throw_error(env, "ERR_JAIL_CONFIG", strerror(errno));
+  } else {
     napi_throw_error(env, "ERR_JAIL_CONFIG", "replace takes a path and two arrays of strings");
-    return NULL;
   }
-  for (int fd = 0; fd < 3; fd++) // these, too, would close
-    fcntl(fd, F_SETFD, 0);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, NULL);
-  signal(SIGPIPE, SIG_DFL); // Node ignores it, and an exec would pass that on
-  execve(path, argv, environment);
-  napi_throw_error(env, "ERR_JAIL_CONFIG", strerror(errno));
+  free_list(argv);
+  free_list(environment);
   return NULL;
 }

@@ -241,6 +241,7 @@ describe('AbortSignal', () => {
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
     await assert.rejects(jail.runCode(job('ok'), { signal: proxy }), bad);
+    await assert.rejects(jail.runCode(job('ok'), proxy), bad);
     const thrower = () => {
       throw new Error('no');
     };
@@ -287,6 +288,11 @@ describe('loading', () => {
     assert.equal(named, runCode);
   });
 
+  it('is offered where it runs, and nowhere else', () => {
+    const { os, cpu } = require('../package.json');
+    assert.deepEqual([os, cpu], [['linux'], ['x64']]);
+  });
+
   it('a missing build is an error with a code that names the command', () => {
     const script = `
       require('node:module')._load = ((load) => (name, ...rest) => {
@@ -294,7 +300,7 @@ describe('loading', () => {
         return load(name, ...rest);
       })(require('node:module')._load);
       require(${JSON.stringify(main)}).runCode({ language: 'javascript', code: '' })
-        .catch((e) => console.log(e.name, e.code, /npm run build/.test(e.message), e.cause.message));`;
+        .catch((e) => console.log(e.name, e.code, /npm run setup/.test(e.message), e.cause.message));`;
     const out = execFileSync(process.execPath, ['-e', script], { encoding: 'utf8' });
     assert.equal(out, 'JailError ERR_JAIL_CONFIG true No native build was found\n');
   });

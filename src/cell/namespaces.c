@@ -36,7 +36,8 @@
 
 #include "outer.h"
 
-enum { HOST_IDS_BASE = 0x70000000 };
+// Below 0x7ffe0000, from where on systemd has ids of its own.
+enum { HOST_IDS_BASE = 0x70000000, HOST_RANGES = 0xfe0 };
 
 const struct outer_namespace outer_namespaces[NAMESPACE_COUNT] = {
   {CELL_USER_NAMESPACE, CLONE_NEWUSER, "user"}, {CELL_PID_NAMESPACE, CLONE_NEWPID, "pid"},
@@ -93,10 +94,10 @@ static int enter_user_namespace(const struct outer *outer, struct cell_error *er
   return result < 0 ? cell_fail(error, result, "user namespace", "id maps: %s", strerror(-result)) : 0;
 }
 
-// One of 4096 ranges above the ids that anything is known to use, chosen by
-// init's pid, so that two zygotes of a machine rarely share one.
+// One of some 4000 ranges above the ids that anything is known to use, chosen
+// by init's pid, so that two zygotes of a machine rarely share one.
 static int map_init_ids(pid_t init, struct cell_error *error) {
-  const uid_t first = HOST_IDS_BASE + (((uid_t)init & 0xfff) << 16);
+  const uid_t first = HOST_IDS_BASE + (((uid_t)init % HOST_RANGES) << 16);
   char directory[32];
   snprintf(directory, sizeof directory, "/proc/%d", init);
   int result = write_map(directory, "uid_map", 0, first, CELL_OUTER_IDS);
@@ -238,7 +239,9 @@ int cell_spare_ids(uid_t *first, uint32_t *count) {
       top = (uint64_t)inside + size;
   }
   *count = 1024;
-  *first = top > HOST_IDS_BASE + 65536u ? HOST_IDS_BASE : (uid_t)(top - 1100);
+  // By the keeper's pid here, too: cells of two zygotes are not to share an id.
+  const uid_t range = (uid_t)getpid() % HOST_RANGES;
+  *first = top > 0x80000000u ? HOST_IDS_BASE + (range << 16) : (uid_t)(top - 1100);
   return top >= 4096 ? 0 : -EINVAL;
 }
 

@@ -16,8 +16,9 @@
 
 enum {
   WATCH_US = 5000,   // how often memory is looked at while a job runs
+  HIDDEN_MAX = 4,    // looks at a process without a first thread
   LINGER = 40,       // looks without a running job before the thread sleeps
-  FOLDER_US = 50000, // the same for folders on disk, which have to be walked
+  FOLDER_US = 50000, // as WATCH_US, for folders on disk, which have to be walked
 };
 
 pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -144,10 +145,11 @@ static void look_at(struct watched *cell) {
   if (!cell->armed || read_memory(cell->status, &memory))
     return;
   if (!memory.rss_bytes) {
-    // A zombie tells no figures. One that still has threads has ended its first
-    // on purpose, to be seen by nobody.
-    if (memory.threads > 1)
-      watch_kill(cell, VERDICT_MEMORY);
+    // A zombie tells no figures. One whose other threads go on has ended its
+    // first on purpose, to be seen by nobody; one that is just ending has them
+    // for a moment, and a kill changes nothing about its exit code.
+    if (memory.threads > 1 && ++cell->hidden >= HIDDEN_MAX)
+      watch_kill(cell, VERDICT_NONE);
     return;
   }
   uint64_t held = memory.own_bytes + (cell->tmpfs[0] >= 0 ? tmpfs_bytes(cell) : memory.shmem_bytes);

@@ -18,6 +18,7 @@ struct watched {
   int pidfd, status, tmpfs[2]; // -1 where there is none; status: /proc/PID/status
   uint32_t verdict;            // enum verdict, of the first who killed it
   bool ordered, parked, armed; // the zygote has been asked for it; it waits; it runs
+  int hidden;                  // looks in a row that saw no first thread
   int strikes;                 // set-up time-outs so far
   uint64_t due_ns;             // deadline (armed) or set-up time-out (not parked); 0 none
   uint64_t limit_bytes;        // armed: what its own pages and its tmpfs may come to
