@@ -1,5 +1,5 @@
-# Four things: the addon (host side), a guest library per language (inside a
-# cell), and the keeper (a static program between them).
+# The addon (host side), a guest library per language (inside a cell), and two
+# static programs: the keeper between them, and the sandbox service's launcher.
 {
   'variables': { 'openssl_fips': '' },
   'target_defaults': {
@@ -12,7 +12,7 @@
     {
       'target_name': 'code_jail',
       'sources': [
-        'src/addon.c', 'src/addon_value.c', 'src/jail.c', 'src/engine.c', 'src/engine_timer.c', 'src/pool.c',
+        'src/addon.c', 'src/addon_body.c', 'src/addon_replace.c', 'src/addon_value.c', 'src/jail.c', 'src/engine.c', 'src/engine_timer.c', 'src/pool.c',
         'src/run.c', 'src/backend_local.c', 'src/backend_local_place.c', 'src/backend_local_spawn.c',
         'src/backend_local_keeper.c', 'src/backend_local_cell.c', 'src/backend_local_end.c', 'src/wire.c',
         'src/json.c', 'src/json_scan.c', 'src/text.c', 'src/buf.c', 'src/error.c',
@@ -41,11 +41,17 @@
       'target_name': 'code-jail-keeper',
       'type': 'executable',
       'sources': [
-        'src/guest/keeper.c', 'src/guest/birth.c', 'src/guest/boot.c', 'src/guest/watch.c', 'src/guest/closure.c', 'src/guest/ask.c',
+        'src/guest/keeper.c', 'src/guest/birth.c', 'src/guest/boot.c', 'src/guest/strict.c', 'src/guest/scratch.c', 'src/guest/watch.c', 'src/guest/closure.c', 'src/guest/ask.c',
         'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)',
       ],
       'cflags': ['-fPIE'],
       'ldflags': ['-static-pie', '-pthread'],
+    },
+    {
+      'target_name': 'code-jail-launcher',
+      'type': 'executable',
+      'sources': ['src/guest/launcher.c'],
+      'ldflags': ['-static'],
     },
   ],
 }

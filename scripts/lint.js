@@ -38,7 +38,9 @@ flags.push(
     .split(' ')
     .map((name) => `-D${name}`),
 );
-const scripts = ['.ci/run', ...list('scripts', /\.sh$/)].filter((name) => fs.existsSync(path.join(ROOT, name)));
+const scripts = ['.ci/run', ...list('scripts', /\.sh$/), ...list('apps', /\.sh$/)].filter((name) =>
+  fs.existsSync(path.join(ROOT, name)),
+);
 
 // Stands for one source file: the slow check runs on as many at once as there are cores.
 const EACH = Symbol('each');

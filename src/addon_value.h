@@ -29,4 +29,9 @@ enum { VALUE_OUTCOME_ARGS = 28 };
 // The arguments of the JS callback, in the order that lib/native.js states.
 void value_outcome(napi_env env, const struct jail_outcome *outcome, napi_value args[VALUE_OUTCOME_ARGS]);
 
+// ---- addon_body.c, addon_replace.c: for the sandbox service alone ----
+napi_value addon_scan_body(napi_env env, napi_callback_info info);
+napi_value addon_split_body(napi_env env, napi_callback_info info);
+napi_value addon_replace(napi_env env, napi_callback_info info);
+
 #endif

@@ -116,7 +116,8 @@ struct keeper {
   struct place *place; // NULL once it serves no more; it has no cells then
   enum jail_language language;
   enum keeper_state state;
-  pid_t pid; // 0 once reaped
+  pid_t pid;         // 0 once reaped
+  uint32_t launched; // started by the launcher, under this number; 0: by us
   int pidfd, socket;
   uv_poll_t socket_poll, pid_poll;
   bool socket_polled, pid_polled;

@@ -16,9 +16,10 @@
 #include "error.h"
 
 enum {
-  BOOT_US = 40000000, // the keeper gives up after 30 s itself
-  END_US = 1000000,   // a keeper that is to end is killed after this
-  LOOK_US = 5000,     // how often to look for its end, where there are no pidfds
+  BOOT_US = 40000000,       // the keeper gives up after 30 s itself
+  END_US = 1000000,         // a keeper that is to end is killed after this
+  LAUNCHED_END_US = 300000, // the same for one that the launcher has started
+  LOOK_US = 5000,           // how often to look for its end, where there are no pidfds
 };
 
 // ---- birth ----
@@ -56,6 +57,41 @@ static int spawn(const char *path, int socket, pid_t *pid) {
   return result;
 }
 
+// ---- where somebody else is root: see src/guest/launcher.c ----
+
+// "@4": a keeper is started by the launcher whose socket is that descriptor.
+static int launcher_of(const struct local *local) {
+  const char *keeper = local->pool->config.keeper;
+  return keeper[0] == '@' ? atoi(keeper + 1) : -1;
+}
+
+static int ask_launcher(int launcher, uint32_t type, uint32_t id, int fd) {
+  struct launch order = {.type = type, .id = id};
+  char control[CMSG_SPACE(sizeof fd)] = {0};
+  struct iovec part = {&order, sizeof order};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+  }
+  return sendmsg(launcher, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? errno : 0;
+}
+
+static int start_process(struct keeper *keeper, const struct local *local, int socket) {
+  static uint32_t launched; // engine thread
+  int launcher = launcher_of(local);
+  if (launcher < 0)
+    return spawn(local->pool->config.keeper, socket, &keeper->pid);
+  keeper->launched = ++launched;
+  keeper->pid = -1; // nobody's to wait for
+  return ask_launcher(launcher, LAUNCH_KEEPER, keeper->launched, socket);
+}
+
 static int send_boot(int socket, const char *text, size_t bytes) {
   struct order order = {.type = ORDER_BOOT};
   struct iovec parts[2] = {{&order, sizeof order}, {(void *)text, bytes}};
@@ -79,6 +115,8 @@ static void watch_socket(struct keeper *keeper, int socket) {
 }
 
 static void watch_pid(struct keeper *keeper) {
+  if (keeper->launched)
+    return; // the socket's end tells
   keeper->pidfd = (int)syscall(SYS_pidfd_open, keeper->pid, 0);
   if (keeper->pidfd < 0 || uv_poll_init(engine_loop(), &keeper->pid_poll, keeper->pidfd))
     return; // the socket's end tells as well
@@ -100,7 +138,7 @@ struct keeper *keeper_start(struct place *place, struct jail_error *error) {
   if (!result)
     result = send_boot(pair[0], config->boot[place->language], config->boot_bytes[place->language]);
   if (!result)
-    result = spawn(config->keeper, pair[1], &keeper->pid);
+    result = start_process(keeper, place->local, pair[1]);
   if (pair[1] >= 0)
     close(pair[1]);
   if (result) {
@@ -150,6 +188,8 @@ static void on_keeper_handle_closed(uv_handle_t *handle) {
 // children, may have been quicker: then there is nothing left to reap.
 static bool reap(const struct keeper *keeper) {
   pid_t got;
+  if (keeper->launched) // the launcher's to reap; it has had its time
+    return keeper->end_left_us == 0 && ask_launcher(launcher_of(keeper->local), LAUNCH_KILL, keeper->launched, -1) >= 0;
   do
     got = waitpid(keeper->pid, NULL, WNOHANG);
   while (got < 0 && errno == EINTR);
@@ -157,6 +197,10 @@ static bool reap(const struct keeper *keeper) {
 }
 
 static void kill_keeper(const struct keeper *keeper) {
+  if (keeper->launched) {
+    ask_launcher(launcher_of(keeper->local), LAUNCH_KILL, keeper->launched, -1);
+    return;
+  }
   if (keeper->pidfd >= 0)
     syscall(SYS_pidfd_send_signal, keeper->pidfd, SIGKILL, NULL, 0);
   else if (!reap(keeper)) // still our child, so the pid is still its own
@@ -235,7 +279,7 @@ void keeper_end(struct keeper *keeper, bool by_force) {
   COUNT(keeper->local->pool->counters.zygotes, -1);
   if (by_force)
     kill_keeper(keeper);
-  await_end(keeper, END_US);
+  await_end(keeper, keeper->launched ? LAUNCHED_END_US : END_US);
   if (keeper->why.code == JAIL_OK) {
     error_set(&keeper->why, JAIL_UNAVAILABLE, "the local jail's keeper for %s has ended",
               local_language(keeper->language));

@@ -39,6 +39,16 @@ struct order {
   uint64_t memory_bytes; // ARM: what the cell may add to its parked baseline
 };
 
+// ---- engine -> launcher (launcher.c), where the host is not root but its keepers are ----
+enum launch_type {
+  LAUNCH_KEEPER = 1, // with one descriptor: the keeper's end of its socket
+  LAUNCH_KILL,       // the keeper that was started under this id
+};
+struct launch {
+  uint32_t type;
+  uint32_t id; // chosen by the engine
+};
+
 // Keys of BOOT (all text; a key may repeat where it says so):
 //   language   javascript | python
 //   start      parked | cold

@@ -118,6 +118,8 @@ function prepareCell() {
 function becomeCell(cell) {
   pid = cell[0];
   v8.setFlagsFromString(`--random-seed=${cell[1]}`);
+  // Without a root of its own there is one folder for everything.
+  if (!process.env.HOME) process.env.HOME = process.env.TMPDIR = process.cwd();
   if (preloads.length > 0) drainRandom();
 }
 

@@ -299,8 +299,9 @@ def become_cell(draw):
     reseed(draw)
     folder = os.getcwd()
     sys.path.insert(0, folder)
+    # Without a root of its own there is one folder for everything.
     os.environ.setdefault('HOME', folder)
-    os.environ.setdefault('TMPDIR', '/tmp')
+    os.environ.setdefault('TMPDIR', folder)
 
 
 def set_environment(text):

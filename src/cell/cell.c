@@ -118,6 +118,15 @@ static int become(uid_t uid, struct cell_error *error) {
   return 0;
 }
 
+// Scratch space where no tmpfs can be mounted.
+static int enter_folder(const struct cell_plan *plan, uint32_t cell, struct cell_error *error) {
+  char path[CELL_SCRATCH_MAX + 16];
+  if (!plan->scratch[0])
+    return 0;
+  snprintf(path, sizeof path, "%s/%u", plan->scratch, cell);
+  return chdir(path) < 0 ? cell_fail(error, errno, "working directory", "%s: %s", path, strerror(errno)) : 0;
+}
+
 // self: the process's own directory in the zygote's /proc.
 static int own_user_namespace(int self, uid_t uid, gid_t gid, struct cell_error *error) {
   char map[48];
@@ -209,6 +218,10 @@ int cell_enter(const struct cell_plan *plan, uint32_t cell, int tmpfs[2], struct
   if (switch_uid && (result = become(uid, error)) < 0)
     goto fail;
 
+  // As its owner: root without CAP_DAC_OVERRIDE may not enter it.
+  if (!mounts && (result = enter_folder(plan, cell, error)) < 0)
+    goto fail;
+
   // A user namespace of its own: threads are counted per user and namespace,
   // or one cell's would leave its siblings none.
   if (self >= 0 && (result = own_user_namespace(self, uid, gid, error)) < 0)
@@ -216,8 +229,13 @@ int cell_enter(const struct cell_plan *plan, uint32_t cell, int tmpfs[2], struct
 
   // Limits after the user namespace: a thread limit set before it would become
   // the namespace's own maximum as its parent counts it, siblings included.
-  if (cell_wants(plan, CELL_RLIMITS) && (result = cell_rlimits_enter(plan, error)) < 0)
+  // Where the limit on data does not hold, the others may all the same.
+  struct cell_error unmet = {0};
+  if (cell_rlimits_enter(plan, &unmet) < 0 && cell_wants(plan, CELL_RLIMITS)) {
+    *error = unmet;
+    result = unmet.code;
     goto fail;
+  }
 
   // The new namespace gave all capabilities, over nothing but itself; they go.
   if ((result = drop_capabilities(error)) < 0)
@@ -280,6 +298,8 @@ int cell_close(const struct cell_plan *plan, uint64_t memory_bytes, uint32_t tim
   // Limits before the filter that takes setting them away.
   if (cell_wants(plan, CELL_RLIMITS))
     result = cell_rlimits_close(memory_bytes, timeout_ms, error);
+  else
+    cell_rlimits_try(plan, memory_bytes, timeout_ms);
   if (result < 0 || !cell_wants(plan, CELL_SECCOMP))
     return result;
   result = cell_filter_close(code, CELL_FILTER_MAX);

@@ -32,7 +32,7 @@ enum cell_layer {
 #define CELL_BIT(layer) (1u << (layer))
 const char *cell_layer_name(enum cell_layer layer); // "user-namespace", ...
 
-enum { CELL_REASON_MAX = 112, CELL_PATHS_MAX = 24576 };
+enum { CELL_REASON_MAX = 112, CELL_PATHS_MAX = 24576, CELL_SCRATCH_MAX = 64 };
 
 // An error is filled once, where its cause is known.
 struct cell_error {
@@ -53,8 +53,11 @@ struct cell_plan {
   uint32_t uid_count;
   uint64_t tmpfs_bytes; // size of /cell and of /tmp each
   uint32_t tmpfs_inodes;
-  int32_t nice;               // priority of a cell
-  uint32_t has_proc;          // an own /proc can be mounted
+  int32_t nice;      // priority of a cell
+  uint32_t has_proc; // an own /proc can be mounted
+  // Without a mount namespace: the folder in which each cell has one of its own,
+  // made by the keeper and named by the cell's number. "": none.
+  char scratch[CELL_SCRATCH_MAX];
   int32_t outside_pid;        // a pid outside (the keeper's), for probes that must not reach it; 0 none
   char paths[CELL_PATHS_MAX]; // what Landlock lets a cell read and map: absolute paths, NUL after each
 };

@@ -73,6 +73,8 @@ const char *cell_rule_name(uint8_t rule);
 // ---- rlimits.c ----
 int cell_rlimits_enter(const struct cell_plan *plan, struct cell_error *error);
 int cell_rlimits_close(uint64_t memory_bytes, uint32_t timeout_ms, struct cell_error *error);
+// As the one above, where limits on data do not hold: what else may help.
+void cell_rlimits_try(const struct cell_plan *plan, uint64_t memory_bytes, uint32_t timeout_ms);
 // By effect: memory beyond a limit is refused, and so is a descriptor.
 bool cell_rlimits_hold(void);
 

@@ -108,6 +108,7 @@ static int allow_common(const struct cell_plan *plan, int ruleset, uint64_t hand
   } rules[] = {
     {mounts, "/cell", TREE_WRITE},
     {mounts, "/tmp", TREE_WRITE},
+    {!mounts && plan->scratch[0], ".", TREE_WRITE}, // its own folder, which it has entered
     {true, "/dev/null", FILE_WRITE},
     {true, "/dev/full", FILE_WRITE},
     {true, "/dev/random", FILE_WRITE},

@@ -1,6 +1,7 @@
 // rlimits.c: what one process may use. Runs in the cell, on its only thread.
 #include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -35,7 +36,7 @@ static int limit_lower(int resource, uint64_t value) {
 }
 
 int cell_rlimits_enter(const struct cell_plan *plan, struct cell_error *error) {
-  const bool scratch = cell_wants(plan, CELL_MOUNT_NAMESPACE);
+  const bool scratch = cell_wants(plan, CELL_MOUNT_NAMESPACE) || plan->scratch[0];
   // Where a uid is shared with processes outside, the kernel would count those.
   const bool counts_alone = cell_has_own_user_namespace(plan) || cell_wants(plan, CELL_SEPARATE_UID);
   const struct {
@@ -54,12 +55,14 @@ int cell_rlimits_enter(const struct cell_plan *plan, struct cell_error *error) {
     {scratch, RLIMIT_FSIZE, plan->tmpfs_bytes, "FSIZE"}, // ends a sparse file early
     {counts_alone, RLIMIT_NPROC, CELL_THREADS_MAX, "NPROC"},
   };
+  // All of them, whatever one says: some are not to be had under gVisor.
+  int first = 0;
   for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
     int result = limits[i].applies ? limit_lower(limits[i].resource, limits[i].value) : 0;
-    if (result < 0)
-      return cell_fail(error, result, "rlimits", "%s: %s", limits[i].name, strerror(-result));
+    if (result < 0 && first == 0)
+      first = cell_fail(error, result, "rlimits", "%s: %s", limits[i].name, strerror(-result));
   }
-  return 0;
+  return first;
 }
 
 static void *map_page(void) {
@@ -123,6 +126,30 @@ static unsigned core_count(void) {
   return count > 0 ? (unsigned)count : 64; // more cores than cpu_set_t holds, or none seen
 }
 
+// The clock outside ends a run; this ends one that the clock lost. Whole
+// seconds, over all threads, and one more for what came before the job.
+static int limit_cpu(uint32_t timeout_ms) {
+  return limit_lower(RLIMIT_CPU, ((uint64_t)timeout_ms * core_count() + 999) / 1000 + 1);
+}
+
+// Of the address space, in bytes; 0 where /proc does not say.
+static uint64_t address_space(void) {
+  char text[128];
+  return cell_read_file("/proc/self/statm", text, sizeof text) > 0
+           ? strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE)
+           : 0;
+}
+
+void cell_rlimits_try(const struct cell_plan *plan, uint64_t memory_bytes, uint32_t timeout_ms) {
+  limit_cpu(timeout_ms);
+  // Python maps what it uses, so that a limit on the address space is one on
+  // memory, and gives a MemoryError. Node reserves many times what it uses:
+  // there the watch outside has to do.
+  uint64_t used = plan->language == 1 ? address_space() : 0;
+  if (used > 0)
+    limit_lower(RLIMIT_AS, used + memory_bytes);
+}
+
 int cell_rlimits_close(uint64_t memory_bytes, uint32_t timeout_ms, struct cell_error *error) {
   uint64_t now[2], used = 0;
   int result = limit_get(RLIMIT_DATA, now);
@@ -135,10 +162,7 @@ int cell_rlimits_close(uint64_t memory_bytes, uint32_t timeout_ms, struct cell_e
   if (result < 0)
     return cell_fail(error, result, "rlimits", "DATA: %s", strerror(-result));
 
-  // The clock outside ends a run; this ends one that the clock lost. Whole
-  // seconds, over all threads, and one more for what came before the job.
-  uint64_t seconds = ((uint64_t)timeout_ms * core_count() + 999) / 1000 + 1;
-  result = limit_lower(RLIMIT_CPU, seconds);
+  result = limit_cpu(timeout_ms);
   return result < 0 ? cell_fail(error, result, "rlimits", "CPU: %s", strerror(-result)) : 0;
 }
 

@@ -350,7 +350,8 @@ static int resolve_python(const struct place *place, const struct boot *boot, st
 int closure_resolve(const struct boot *boot, struct cell_plan *plan, struct closure *closure,
                     struct cell_error *error) {
   struct place place = {plan, closure, plan->want & CELL_BIT(CELL_OWN_ROOT)};
-  static char *bare[] = {"LANG=C.UTF-8", "HOME=/cell", "TMPDIR=/tmp", "PATH=/rt/bin", NULL};
+  // HOME and TMPDIR are known to each cell alone: its guest sets them.
+  static char *bare[] = {"LANG=C.UTF-8", "PATH=/rt/bin", NULL};
   static char *rooted[] = {
     "LANG=C.UTF-8", "HOME=/cell", "TMPDIR=/tmp", "PATH=/rt/bin", "LD_LIBRARY_PATH=/rt/lib", NULL};
   closure->envp = place.own_root ? rooted : bare;

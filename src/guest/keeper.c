@@ -27,6 +27,8 @@
 #include "birth.h"
 #include "boot.h"
 #include "report.h"
+#include "scratch.h"
+#include "strict.h"
 #include "watch.h"
 
 enum {
@@ -37,7 +39,7 @@ enum {
 
 static int zygote = -1; // our end of the zygote's socket
 static pid_t init_pid = -1;
-static struct cell_plan plan;
+static struct cell_plan plan = {.tmpfs_bytes = 64ull << 20, .tmpfs_inodes = 16384, .nice = 10};
 static bool acceptable; // files, network and signals are kept apart
 static struct closure closure;
 
@@ -60,6 +62,7 @@ _Noreturn static void end_all(int code) {
     kill(init_pid, SIGKILL);
     waitpid(init_pid, NULL, 0);
   }
+  scratch_close();
   _exit(code);
 }
 
@@ -97,11 +100,14 @@ static void order_forks(void) {
 }
 
 static void on_fork(const struct order *order) {
+  struct cell_error error = {0};
   struct watched *cell = watch_add(order->cell);
-  if (!cell) {
-    struct cell_error error = {0};
-    cell_fail(&error, -EAGAIN, "fork", "more cells than one zygote can have");
+  int result = cell ? scratch_make(order->cell, &plan) : -EAGAIN;
+  if (result < 0) {
+    cell_fail(&error, result, "fork", cell ? "no folder for the cell" : "more cells than one zygote can have");
     report_failure(PROTOCOL_FD, order->cell, &error);
+    if (cell)
+      watch_forget(cell);
     return;
   }
   order_forks();
@@ -334,7 +340,7 @@ static void start_zygote(void) {
   close(lifeline[0]);
 }
 
-int main(void) {
+int main(int count, char **arguments) {
   struct cell_error error = {0};
   struct boot boot = {.memory_cap_mb = 4096};
   int null = open("/dev/null", O_RDWR);
@@ -349,12 +355,11 @@ int main(void) {
     _exit(1);
   boot_raise_descriptors();
   receive_boot(&boot);
+  if (count > 1 && !strcmp(arguments[1], "--strict") && strict_check(&boot, &error))
+    fail(&error);
   plan.language = !strcmp(boot.language, "python");
   plan.cold = boot.start && !strcmp(boot.start, "cold");
   plan.outside_pid = (int32_t)getpid();
-  plan.tmpfs_bytes = 64ull << 20;
-  plan.tmpfs_inodes = 16384;
-  plan.nice = 10;
   if (cell_plan_probe(&plan, &error))
     fail(&error);
   acceptable = cell_plan_acceptable(&plan, &error) == 0;
@@ -364,10 +369,12 @@ int main(void) {
   }
   if (closure_resolve(&boot, &plan, &closure, &error))
     fail(&error);
+  scratch_open(&plan);
   start_zygote();
+  scratch_owner(init_pid, &plan);
   send_plan();
   await_ready();
-  if (watch_start()) {
+  if (watch_start(&plan) || scratch_start()) {
     cell_fail(&error, -EAGAIN, "boot", "the memory watch has no thread");
     fail(&error);
   }

@@ -1,6 +1,7 @@
 // watch.c: see watch.h. The kernel's own limits come first (RLIMIT_DATA, a sized
 // tmpfs); the watch catches what they do not count, together.
 #include "watch.h"
+#include "scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,15 +15,17 @@
 #include <unistd.h>
 
 enum {
-  WATCH_US = 5000, // how often memory is looked at while a job runs
-  HIDDEN_MAX = 4,  // looks at a process without a first thread
-  LINGER = 40,     // looks without a running job before the thread sleeps
+  WATCH_US = 5000,   // how often memory is looked at while a job runs
+  HIDDEN_MAX = 4,    // looks at a process without a first thread
+  LINGER = 40,       // looks without a running job before the thread sleeps
+  FOLDER_US = 50000, // the same for folders on disk, which have to be walked
 };
 
 pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 struct watched watch_cells[PROTOCOL_SLOT_MAX];
 size_t watch_count;
 
+static const struct cell_plan *plan;
 static pthread_cond_t armed_one = PTHREAD_COND_INITIALIZER;
 static size_t armed_count;
 
@@ -50,7 +53,7 @@ static void set_armed(struct watched *cell, bool armed) {
   if (!armed)
     armed_count--;
   else if (armed_count++ == 0)
-    pthread_cond_signal(&armed_one);
+    pthread_cond_broadcast(&armed_one);
 }
 
 static void close_fd(int fd) {
@@ -64,6 +67,7 @@ void watch_forget(struct watched *cell) {
   close_fd(cell->status);
   close_fd(cell->tmpfs[0]);
   close_fd(cell->tmpfs[1]);
+  scratch_drop(cell->id);
   *cell = watch_cells[--watch_count];
 }
 
@@ -102,6 +106,8 @@ static int read_memory(int status, struct memory *memory) {
   memory->own_bytes = field(text, "\nRssAnon:") + field(text, "\nVmPTE:");
   memory->shmem_bytes = field(text, "\nRssShmem:");
   memory->rss_bytes = field(text, "\nVmRSS:");
+  if (!strstr(text, "\nRssAnon:")) // gVisor tells only their sum with file pages
+    memory->own_bytes = memory->rss_bytes;
   memory->threads = field(text, "\nThreads:") / 1024u;
   return 0;
 }
@@ -147,10 +153,11 @@ static void look_at(struct watched *cell) {
     return;
   }
   uint64_t held = memory.own_bytes + (cell->tmpfs[0] >= 0 ? tmpfs_bytes(cell) : memory.shmem_bytes);
+  uint64_t files = cell->folder_bytes; // may be UINT64_MAX
   uint64_t seen = cell->rss_bytes + (held > cell->base_bytes ? held - cell->base_bytes : 0);
   if (seen > cell->peak_bytes)
     cell->peak_bytes = seen;
-  if (held > cell->limit_bytes)
+  if (files > cell->limit_bytes || held + files > cell->limit_bytes)
     watch_kill(cell, VERDICT_MEMORY);
 }
 
@@ -173,7 +180,43 @@ static void *watch(void *unused) {
   return NULL;
 }
 
-int watch_start(void) {
+// ---- folders on disk, where there is no tmpfs to ask ----
+
+// A walk may take long: never with the lock held, or deadlines would wait for it.
+static void measure_folders(const uint32_t *ids, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    uint64_t bytes = scratch_bytes(ids[i]);
+    pthread_mutex_lock(&watch_lock);
+    struct watched *cell = watch_find(ids[i]);
+    if (cell)
+      cell->folder_bytes = bytes;
+    pthread_mutex_unlock(&watch_lock);
+  }
+}
+
+static void *watch_folders(void *unused) {
+  (void)unused;
+  static uint32_t ids[PROTOCOL_SLOT_MAX];
+  const struct timespec pause = {.tv_nsec = FOLDER_US * 1000};
+  for (;; nanosleep(&pause, NULL)) {
+    size_t count = 0;
+    pthread_mutex_lock(&watch_lock);
+    while (!armed_count)
+      pthread_cond_wait(&armed_one, &watch_lock);
+    for (size_t i = 0; i < watch_count; i++)
+      if (watch_cells[i].armed)
+        ids[count++] = watch_cells[i].id;
+    pthread_mutex_unlock(&watch_lock);
+    measure_folders(ids, count);
+  }
+  return NULL;
+}
+
+int watch_start(const struct cell_plan *of) {
   pthread_t thread;
-  return -pthread_create(&thread, NULL, watch, NULL);
+  plan = of;
+  int result = pthread_create(&thread, NULL, watch, NULL);
+  if (result == 0 && plan->scratch[0])
+    result = pthread_create(&thread, NULL, watch_folders, NULL);
+  return -result;
 }

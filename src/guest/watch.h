@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "../cell/cell.h"
 #include "../protocol.h"
 
 struct watched {
@@ -24,13 +25,14 @@ struct watched {
   uint64_t base_bytes;         // its own pages when parked
   uint64_t rss_bytes;          // all its pages when parked
   uint64_t peak_bytes;         // rss_bytes, and the most that was seen on top
+  uint64_t folder_bytes;       // what its folder held when last measured
 };
 
 extern pthread_mutex_t watch_lock;
 extern struct watched watch_cells[PROTOCOL_SLOT_MAX];
 extern size_t watch_count;
 
-int watch_start(void); // the thread; 0 or a negative errno
+int watch_start(const struct cell_plan *plan); // the thread, which borrows plan; 0 or a negative errno
 
 // All of these with watch_lock held.
 struct watched *watch_find(uint32_t id);
@@ -38,6 +40,6 @@ struct watched *watch_add(uint32_t id);                // NULL: the table is ful
 void watch_park(struct watched *cell, uint64_t *rss);  // pid is set: opens, reads the baseline
 void watch_arm(struct watched *cell, uint64_t memory); // may add `memory` to its baseline
 void watch_kill(struct watched *cell, uint32_t verdict);
-void watch_forget(struct watched *cell); // closes what it holds; another moves to its place
+void watch_forget(struct watched *cell); // lets go of what it holds, its folder too; another moves to its place
 
 #endif
