@@ -43,7 +43,7 @@ int cell_cgroup_probe(char reason[CELL_REASON_MAX]) {
   }
   snprintf(file, sizeof file, "%s/cgroup.subtree_control", group);
   if (access(file, W_OK) < 0) {
-    snprintf(reason, CELL_REASON_MAX, "cgroup v2 is not delegated to this user (systemd: Delegate=yes)");
+    snprintf(reason, CELL_REASON_MAX, "cgroup v2 is not delegated to this user");
     return -EACCES;
   }
   snprintf(reason, CELL_REASON_MAX, "not used: rlimits and the keeper's watch hold the memory");

@@ -91,7 +91,7 @@ CALL(mmap, ARG_MMAP, "not shared and anonymous, growing, huge or locked: RLIMIT_
 CALL(munmap, ALLOW, "own memory"),
 CALL(mremap, ALLOW, "realloc; RLIMIT_DATA counts it"),
 CALL(mprotect, ALLOW, "V8 compiles; noexec mounts keep files from becoming code"),
-CALL(madvise, ARG_MADVISE, "all but MERGEABLE, by which cells could see each other's pages"),
+CALL(madvise, ARG_MADVISE, "what allocators use"),
 CALL(msync, ALLOW, "mapped scratch files"),
 CALL(pkey_alloc, ALLOW, "V8 protects its code space"),
 CALL(pkey_free, ALLOW, "the same"),

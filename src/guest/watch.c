@@ -18,7 +18,7 @@ enum {
   WATCH_US = 5000,   // how often memory is looked at while a job runs
   HIDDEN_MAX = 4,    // looks at a process without a first thread
   LINGER = 40,       // looks without a running job before the thread sleeps
-  FOLDER_US = 50000, // as WATCH_US, for folders on disk, which have to be walked
+  FOLDER_US = 50000, // the same for folders on disk, which have to be walked
 };
 
 pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
