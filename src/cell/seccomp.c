@@ -226,6 +226,7 @@ static void check_madvise(struct program *p) {
   static const uint32_t advice[] = {
     MADV_NORMAL, MADV_RANDOM,     MADV_SEQUENTIAL, MADV_DONTNEED, MADV_FREE,   MADV_HUGEPAGE,
     MADV_DOFORK, MADV_NOHUGEPAGE, MADV_DONTFORK,   MADV_DONTDUMP, MADV_DODUMP,
+    23, // MADV_POPULATE_WRITE, with which a new cell takes its own pages
   };
   allow_values(p, 2, advice, sizeof advice / sizeof *advice);
 }

@@ -217,6 +217,7 @@ static void test_descriptors(void) {
           SEALED(__NR_sendto, 3, 0, 0, 0, 0, 0) == PASS && SEALED(__NR_sendto, 3, 0, 0, MSG_OOB, 0, 0) == EPERM_,
         "no urgent data");
   point(SEALED(__NR_madvise, 0, 4096, MADV_DONTNEED) == PASS &&
+          SEALED(__NR_madvise, 0, 4096, 23 /* POPULATE_WRITE: trial.c */) == PASS &&
           SEALED(__NR_madvise, 0, 4096, 21 /* PAGEOUT */) == EPERM_,
         "madvise: what allocators use");
   struct sock_filter bare[CELL_FILTER_MAX];
