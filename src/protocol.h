@@ -95,7 +95,7 @@ enum { JOB_MAGIC = 0x314a4a43 };
 struct job_header {
   uint32_t magic;
   uint32_t code_bytes;
-  uint32_t input_bytes; // JSON text, checked by the engine
+  uint32_t input_bytes; // JSON text: written by lib/ with JSON.stringify, or checked as it came (the service)
   uint32_t env_bytes;
   uint32_t max_result_bytes;
   uint32_t max_result_nodes;
