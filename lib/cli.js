@@ -13,6 +13,7 @@ const HELP = `code-jail: runs code you do not trust
   code-jail run FILE [options]     runs FILE; - reads the code from standard input
   code-jail serve [options]        the sandbox service: code-jail over HTTP
   code-jail doctor [--json]        what stands on this host, what is missing, and the remedy
+  code-jail verify [options]       proves from inside that the jail is shut: network, files, tokens, time
   code-jail --help | --version
 
 run:
@@ -34,6 +35,13 @@ serve (the token comes from CODE_SANDBOX_TOKEN; see the README for the other var
   --host ADDRESS                   default: CODE_SANDBOX_HOST, or 127.0.0.1
   --socket PATH                    a Unix socket instead, for HTTP as well
   --user UID                       as root: serve under this uid, with cells under others
+
+verify (without --url and --socket: the jail that the environment selects):
+  --url URL                        a sandbox service; its token comes from CODE_SANDBOX_TOKEN
+  --socket PATH                    a jailer's socket
+  --expect process|gvisor|microvm  the isolation that must be reported at least (default process)
+  --json                           every check as JSON, nothing else
+  exit codes: 0 shut, 1 a check failed, 2 it could not be asked
 
 exit codes:
   0     the code ended well
@@ -106,6 +114,8 @@ const OPTIONS = /** @type {const} */ ({
   start: { type: 'string' },
   node: { type: 'string' },
   python: { type: 'string' },
+  url: { type: 'string' },
+  expect: { type: 'string' },
   port: { type: 'string' },
   host: { type: 'string' },
   socket: { type: 'string' },
@@ -286,6 +296,16 @@ function serveCommand({ port, host, socket, user }) {
   return serve({ port: port === undefined ? undefined : parseInteger('port', port), host, socket, user });
 }
 
+/** @param {any} values */
+function verifyCommand(values) {
+  const { ISOLATIONS } = require('./options.js');
+  if (values.expect !== undefined && !ISOLATIONS.includes(values.expect))
+    throw new UsageError(`--expect ${values.expect}: one of ${ISOLATIONS.join(', ')} is expected`);
+  if (values.url !== undefined && values.socket !== undefined)
+    throw new UsageError('--url and --socket: one of them, not both');
+  return require('./verify-cli.js').verifyCommand(values);
+}
+
 /** @param {string[]} argv */
 async function dispatch(argv) {
   const { values, positionals } = parse(argv);
@@ -301,6 +321,7 @@ async function dispatch(argv) {
   if (command === 'run' && rest.length <= 1) return run(rest[0], values);
   if (command === 'serve' && rest.length === 0) return serveCommand(values);
   if (command === 'doctor' && rest.length === 0) return doctorCommand(values);
+  if (command === 'verify' && rest.length === 0) return verifyCommand(values);
   if (command === undefined) throw new UsageError('which command?');
   throw new UsageError(`${argv.join(' ')}: not understood`);
 }

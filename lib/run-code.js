@@ -126,6 +126,24 @@ const defaults = {};
 
 const NAMES = { url: 'CODE_SANDBOX_URL', token: 'CODE_SANDBOX_TOKEN' };
 
+/**
+ * A jail of one's own where runCode would go now: as configured, and otherwise by the environment.
+ * @param {any} config
+ * @param {NodeJS.ProcessEnv} [env]
+ */
+function selected(config, env = process.env) {
+  const [backend, because] = select(config, env);
+  const { CODE_SANDBOX_URL: url, CODE_SANDBOX_TOKEN: token, FIRECRACKER_SOCKET: socket } = env;
+  const found = because === NAMES.url ? { url, token } : because === 'FIRECRACKER_SOCKET' ? { socket } : {};
+  const whole = { ...config, ...found };
+  return {
+    backend,
+    because,
+    config: whole,
+    open: () => makeJail(whole, because === NAMES.url ? { names: NAMES } : {}),
+  };
+}
+
 /** @param {string} backend @param {string} because */
 function defaultJail(backend, because) {
   const isHttp = backend === 'http';
@@ -154,4 +172,4 @@ function runCode(request, options) {
   }
 }
 
-module.exports = { runCode, createJail, makeJail, NAMES };
+module.exports = { runCode, createJail, makeJail, selected, NAMES };

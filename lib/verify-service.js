@@ -1,0 +1,77 @@
+'use strict';
+// What `code-jail verify` asks a sandbox service from outside: who gets in, and
+// whether what it says of itself is what its runs say.
+
+const crypto = require('node:crypto');
+const { ask } = require('./ask.js');
+const { EXEC_PATH, headerText, readUrl } = require('./http-options.js');
+
+/** A token that is wrong, and looks like the right one. @param {string} token */
+function wrongToken(token) {
+  const other = crypto.createHash('sha256').update(`not ${token}`).digest('hex');
+  return other.repeat(Math.ceil(token.length / other.length)).slice(0, token.length);
+}
+
+/** Further headers, as runs have them. @param {any} config @returns {Promise<Record<string, string>>} */
+async function furtherHeaders({ headers }) {
+  const given = typeof headers === 'function' ? await headers() : headers;
+  headerText(given); // refuses what a run would be refused for
+  return given ?? {};
+}
+
+/**
+ * @param {any} config with url and token
+ * @param {{ add: (group: string, name: string, ok: boolean, detail: string) => void, isolations: Set<string> }} verification
+ */
+async function askService(config, verification) {
+  const { token } = config;
+  const exec = readUrl('url', config.url);
+  const capabilities = `${exec.slice(0, -EXEC_PATH.length)}/capabilities`;
+  const further = await furtherHeaders(config);
+  const id = `verify-${crypto.randomUUID()}`;
+  const body = JSON.stringify({ language: 'javascript', code: 'return 6 * 7', id });
+  const headersOf = (bearer) => ({
+    ...further,
+    'content-type': 'application/json',
+    'code-jail-protocol': '1',
+    ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }),
+  });
+  const post = (bearer) => quietly(exec, { method: 'POST', headers: headersOf(bearer), body, timeoutMs: 30000 });
+  const get = (bearer) => quietly(capabilities, { headers: headersOf(bearer), timeoutMs: 30000 });
+
+  const right = await post(token);
+  const ran = right.status === 200 && right.json?.result === 42;
+  verification.add('token', 'the right one is let in', ran, statusOf(right));
+  const echoed = right.json?.id === id;
+  verification.add('answers', "a request's id comes back", echoed, echoed ? 'the same' : 'another, or none');
+  for (const [name, bearer] of [
+    ['none is refused', null],
+    ['a wrong one is refused', wrongToken(token)],
+    ['a part of it is refused', token.slice(0, -1)],
+  ]) {
+    const [run, told] = [await post(bearer), await get(bearer)];
+    const refused = run.status === 401 && told.status === 401;
+    verification.add('token', name, refused, `exec ${statusOf(run)}, capabilities ${statusOf(told)}`);
+  }
+
+  const told = await get(token);
+  const runs = [...verification.isolations].join(', ');
+  const says = told.status === 200 ? String(told.json?.isolation) : statusOf(told);
+  verification.add('isolation', 'the service says what its runs say', says === runs, `service: ${says}, runs: ${runs}`);
+}
+
+/** @returns {Promise<{ status: number, json: any, failure?: string }>} failure: there was no answer */
+async function quietly(url, options) {
+  try {
+    return await ask(url, options);
+  } catch (error) {
+    return { status: 0, json: null, failure: error.code ?? error.message };
+  }
+}
+
+/** @param {{ status: number, failure?: string }} answer */
+function statusOf({ status, failure }) {
+  return failure ?? String(status);
+}
+
+module.exports = { askService, wrongToken };
