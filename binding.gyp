@@ -53,5 +53,11 @@
       'sources': ['src/guest/launcher.c'],
       'ldflags': ['-static'],
     },
+    {
+      'target_name': 'code-jail-initrd',  # of a microVM whose kernel has modules
+      'type': 'executable',
+      'sources': ['src/agent/initrd.c'],
+      'ldflags': ['-static'],
+    },
   ],
 }

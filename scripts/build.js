@@ -15,7 +15,14 @@ const curl = require('./build-curl.js');
 const ROOT = path.join(__dirname, '..');
 const BUILD = path.join(ROOT, 'build');
 const STAMP = path.join(BUILD, '.stamp.json');
-const RESULTS = ['code_jail.node', 'guest_node.node', 'guest_python.so', 'code-jail-keeper', 'code-jail-launcher'];
+const RESULTS = [
+  'code_jail.node',
+  'guest_node.node',
+  'guest_python.so',
+  'code-jail-keeper',
+  'code-jail-launcher',
+  'code-jail-initrd',
+];
 
 function listFiles(dir) {
   return fs
