@@ -143,13 +143,15 @@ denied.resolve = await answered((end) => lookup(input.host, end));`,
 denied['resolve'] = outcome(lambda: socket.getaddrinfo(input['host'], 80))`,
 );
 
+// One that holds nothing but what every cell has tells nothing: ENODATA.
 const ENVIRONMENT = program(
   `const own = '/proc/self/environ';
 allowed['/proc/self/status'] = outcome(() => fs.readFileSync('/proc/self/status'));
 const read = (file) => {
-  const text = fs.readFileSync(file, 'latin1');
-  if (text === '') throw Object.assign(new Error(), { code: 'ENOENT' });
-  for (const one of text.split('\\0')) if (one && !input.own.includes(one.split('=')[0])) found.push(one.split('=')[0]);
+  const names = fs.readFileSync(file, 'latin1').split('\\0').map((one) => one.split('=')[0]);
+  const theirs = names.filter((name) => name && !input.own.includes(name));
+  found.push(...theirs);
+  if (theirs.length === 0) throw Object.assign(new Error(), { code: 'ENODATA' });
 };
 denied['of its parent'] = outcome(() => read('/proc/' + process.ppid + '/environ'));
 let others = [];
@@ -163,13 +165,11 @@ for (const pid of others.slice(0, input.most)) {
 for (const name of Object.keys(process.env)) if (!input.own.includes(name)) found.push(name);`,
   `def read(file):
     with open(file, 'rb') as opened:
-        text = opened.read()
-    if not text:
-        raise FileNotFoundError(errno.ENOENT, file)
-    for one in text.split(b'\\0'):
-        name = one.split(b'=')[0].decode('latin1')
-        if name and name not in input['own']:
-            found.append(name)
+        names = [one.split(b'=')[0].decode('latin1') for one in opened.read().split(b'\\0')]
+    theirs = [name for name in names if name and name not in input['own']]
+    found.extend(theirs)
+    if not theirs:
+        raise OSError(errno.ENODATA, file)
 def own_status():
     with open('/proc/self/status') as file:
         check('Pid:' in file.read())

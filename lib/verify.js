@@ -17,7 +17,7 @@ const JOB_MS = 30000; // for any other job, start of a runtime included
 // The errors by which a kernel (or, for JavaScript, Node in front of it) refuses.
 // Not among them is what needs a peer to say it, such as ECONNREFUSED: then something was reached.
 const DENIED =
-  /^(EPERM|EACCES|ENOENT|ENOTDIR|EROFS|ESRCH|ENOSYS|EAFNOSUPPORT|EPROTONOSUPPORT|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|EAI_\w+|ENOTFOUND|ERR_ACCESS_DENIED)$/;
+  /^(EPERM|EACCES|ENOENT|ENOTDIR|ENODATA|EROFS|ESRCH|ENOSYS|EAFNOSUPPORT|EPROTONOSUPPORT|ENETUNREACH|ENETDOWN|EADDRNOTAVAIL|EAI_\w+|ENOTFOUND|ERR_ACCESS_DENIED)$/;
 
 // All that a cell's environment may hold.
 const OWN_VARIABLES = ['HOME', 'TMPDIR', 'LANG', 'PATH'];
@@ -49,9 +49,14 @@ function judge(run, nonce) {
   for (const [what, outcome] of Object.entries(allowed))
     if (outcome !== 'allowed') return bad(`the probe itself cannot work: ${what}: ${outcome}`);
   const open = Object.entries(denied).filter(([, outcome]) => !DENIED.test(outcome));
-  if (open.length > 0) return bad(open.map(([what, outcome]) => `${what}: ${outcome}`).join(', '));
+  if (open.length > 0) return bad(open.map(([what, outcome]) => `${what}: ${outcome}`).join(', ') + names(found));
   const refused = [...new Set(Object.values(denied))].join(' ');
   return { ok: true, detail: refused || String(run.jail.runtime), found };
+}
+
+/** Of what was found, for a line. @param {string[]} found */
+function names(found) {
+  return found.length > 0 ? ` (${[...new Set(found)].slice(0, 8).join(', ')})` : '';
 }
 
 /** @param {unknown} value */
@@ -150,7 +155,7 @@ class Verification {
       await this.probe('network', name, program, { host, port });
     const input = { own: OWN_VARIABLES, most: MOST_PROCESSES };
     await this.probe('environment', "the server's, and of other processes", probes.ENVIRONMENT, input, (found) =>
-      found.length > 0 ? `variables that are not its own: ${[...new Set(found)].slice(0, 8).join(', ')}` : '',
+      found.length > 0 ? `variables that are not its own${names(found)}` : '',
     );
     await this.probe('files', 'writing outside its own folder', probes.WRITE, { folders: FOLDERS });
     await this.probe('processes', 'a shell, a program, a fork', probes.SPAWN);

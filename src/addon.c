@@ -373,6 +373,7 @@ NAPI_MODULE_INIT() {
     {"connect", js_connect}, {"open", js_open},          {"openHttp", js_open_http},    {"submit", js_submit},
     {"cancel", js_cancel},   {"warm", js_warm},          {"close", js_close},           {"stats", js_stats},
     {"place", js_place},     {"replace", addon_replace}, {"scanBody", addon_scan_body}, {"splitBody", addon_split_body},
+    {"hide", addon_hide},
   };
   napi_value function;
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {

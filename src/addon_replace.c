@@ -1,5 +1,6 @@
-// addon_replace.c: this process becomes another program. For the sandbox
-// service alone, whose tokens leave the environment only by an exec. JS thread.
+// addon_replace.c: this process becomes another program, and what others can
+// see of its environment. For the sandbox service alone: its tokens leave the
+// environment by an exec, the rest by being moved. JS thread.
 #include <errno.h>
 #include <fcntl.h>
 #include <node_api.h>
@@ -63,5 +64,22 @@ napi_value addon_replace(napi_env env, napi_callback_info info) {
   }
   free_list(argv);
   free_list(environment);
+  return NULL;
+}
+
+// hide(): what /proc/PID/environ shows is the memory that was filled
+// at exec, to everybody in old gVisor. The variables move out of there, and stay
+// what they are for this process. Before any thread of ours: they ask for none.
+napi_value addon_hide(napi_env env, napi_callback_info info) {
+  (void)info;
+  for (char **one = environ; one && *one; one++) {
+    char *shown = *one, *copy = strdup(shown);
+    if (!copy) {
+      napi_throw_error(env, "ERR_JAIL_CONFIG", strerror(errno));
+      return NULL;
+    }
+    *one = copy; // for as long as the process lives
+    explicit_bzero(shown, strlen(shown));
+  }
   return NULL;
 }

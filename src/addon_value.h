@@ -33,5 +33,6 @@ void value_outcome(napi_env env, const struct jail_outcome *outcome, napi_value 
 napi_value addon_scan_body(napi_env env, napi_callback_info info);
 napi_value addon_split_body(napi_env env, napi_callback_info info);
 napi_value addon_replace(napi_env env, napi_callback_info info);
+napi_value addon_hide(napi_env env, napi_callback_info info);
 
 #endif

@@ -46,6 +46,7 @@ function takeTokens(env, user) {
 async function serve({ socket, user, ...given } = {}) {
   const { env } = process;
   const settings = readSettings(env, given);
+  native.load().hide(); // before anything is deleted from it, which would leave its text behind
   const tokens = takeTokens(env, user);
   const { Service } = require('./http.js');
   const fd = env.CODE_JAIL_LAUNCHER_FD;

@@ -108,6 +108,12 @@ static void forget_secrets(char **argv) {
   fail(self);
 }
 
+// The service has its own by now, and old gVisor shows ours to everybody.
+static void hide_environment(void) {
+  for (char **one = environ; one && *one; one++)
+    explicit_bzero(*one, strlen(*one));
+}
+
 // ---- 2. the service ----
 
 // While we still have the right to: the change of uid takes it.
@@ -311,6 +317,7 @@ static int launch(char **argv, uid_t uid) {
   const char *tokens = getenv(TOKENS_FD);
   if (tokens)
     close(atoi(tokens)); // they are the service's
+  hide_environment();
   return serve(service, pair[0], keeper, &open_mask);
 }
 
