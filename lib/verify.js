@@ -68,7 +68,7 @@ class Verification {
   /**
    * @param {any} jail
    * @param {string} expect
-   * @param {{ targets: typeof probes.TARGETS, loopMs?: number, waitMs: number, onCheck: (check: Check) => void }} how
+   * @param {{ targets: typeof probes.TARGETS, folders: string[], loopMs?: number, waitMs: number, onCheck: (check: Check) => void }} how
    */
   constructor(jail, expect, how) {
     this.jail = jail;
@@ -157,7 +157,7 @@ class Verification {
     await this.probe('environment', "the server's, and of other processes", probes.ENVIRONMENT, input, (found) =>
       found.length > 0 ? `variables that are not its own${names(found)}` : '',
     );
-    await this.probe('files', 'writing outside its own folder', probes.WRITE, { folders: FOLDERS });
+    await this.probe('files', 'writing outside its own folder', probes.WRITE, { folders: this.how.folders });
     await this.probe('processes', 'a shell, a program, a fork', probes.SPAWN);
   }
 
@@ -194,8 +194,8 @@ function describe(error) {
  * Throws (JailError or not) where nothing could be asked: no verdict.
  *
  * @param {{ expect?: string } & Record<string, unknown>} [options] expect, and what createJail takes; the rest by the environment
- * @param {{ targets?: typeof probes.TARGETS, loopMs?: number, waitMs?: number, onCheck?: (check: Check) => void }} [how]
- *   targets, loopMs, waitMs: for tests
+ * @param {{ targets?: typeof probes.TARGETS, folders?: string[], loopMs?: number, waitMs?: number, onCheck?: (check: Check) => void }} [how]
+ *   all but onCheck: for tests
  */
 async function verify({ expect = 'process', ...given } = {}, how = {}) {
   const { backend, because, config, open } = selected(given);
@@ -203,6 +203,7 @@ async function verify({ expect = 'process', ...given } = {}, how = {}) {
   const began = performance.now();
   const verification = new Verification(jail, expect, {
     targets: probes.TARGETS,
+    folders: FOLDERS,
     waitMs: 2000,
     onCheck: () => {},
     ...how,

@@ -6,6 +6,7 @@
 const assert = require('node:assert/strict');
 const { after, before, describe, it } = require('node:test');
 const { createJail } = require('../../lib/index.js');
+const { verify } = require('../../lib/verify.js');
 const cases = require('../cases.js');
 const conventions = require('../guest/conventions.js');
 const { startInGvisor, whyNot } = require('../../scripts/in-gvisor.js');
@@ -84,6 +85,19 @@ describe('in gVisor', { skip }, () => {
     }
     assert.ok(starts.includes('parked'), starts.join());
     assert.ok(!starts.includes('cold'));
+  });
+});
+
+describe('code-jail verify, in gVisor', { skip }, () => {
+  it('finds it shut', async () => {
+    const report = await verify({ url: service.url, token: TOKEN, expect: 'gvisor' }, { loopMs: 1500 });
+    assert.deepEqual(
+      report.checks.filter((one) => !one.ok),
+      [],
+    );
+    assert.equal(report.isolation, 'gvisor');
+    assert.ok(report.checks.length > 20);
+    assert.match(report.checks.find((one) => /kernel/.test(one.name)).detail, /4\.4\.0|gvisor/i);
   });
 });
 
