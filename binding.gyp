@@ -14,7 +14,7 @@
       'sources': [
         'src/addon.c', 'src/addon_body.c', 'src/addon_replace.c', 'src/addon_value.c', 'src/jail.c', 'src/engine.c', 'src/engine_timer.c', 'src/pool.c',
         'src/run.c', 'src/backend_local.c', 'src/backend_local_place.c', 'src/backend_local_spawn.c',
-        'src/backend_local_keeper.c', 'src/backend_local_cell.c', 'src/backend_local_end.c', 'src/wire.c',
+        'src/backend_local_keeper.c', 'src/backend_local_cell.c', 'src/backend_local_end.c', 'src/backend_local_fault.c', 'src/wire.c',
         'src/json.c', 'src/json_scan.c', 'src/text.c', 'src/buf.c', 'src/error.c',
         'src/remote.c', 'src/backend_http.c', 'src/backend_http_request.c', 'src/backend_http_failure.c',
         'src/backend_http_curl.c', 'src/backend_http_connection.c',
@@ -28,13 +28,13 @@
     },
     {
       'target_name': 'guest_node',
-      'sources': ['src/guest/guest_node.c', 'src/guest/trial.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
+      'sources': ['src/guest/guest_node.c', 'src/guest/trial.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/where.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
       'libraries': ['-ldl'],
     },
     {
       'target_name': 'guest_python',
       'target_conditions': [['1==1', { 'product_extension': 'so' }]],  # after addon.gypi's own
-      'sources': ['src/guest/guest_python.c', 'src/guest/trial.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
+      'sources': ['src/guest/guest_python.c', 'src/guest/trial.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/where.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
       'libraries': ['-ldl'],
     },
     {
@@ -42,7 +42,7 @@
       'type': 'executable',
       'sources': [
         'src/guest/keeper.c', 'src/guest/birth.c', 'src/guest/boot.c', 'src/guest/strict.c', 'src/guest/scratch.c', 'src/guest/watch.c', 'src/guest/closure.c', 'src/guest/ask.c',
-        'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)',
+        'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/where.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)',
       ],
       'cflags': ['-fPIE'],
       'ldflags': ['-static-pie', '-pthread'],

@@ -116,7 +116,7 @@ export type RunStatus =
   | 'ok'
   /** It threw, or ended with an exit code other than 0. */
   | 'error'
-  /** It ran longer than `timeoutMs`. */
+  /** It ran longer than `timeoutMs`; `error.line` and `error.stack` say where it was, where that could be had. */
   | 'timeout'
   /** It needed more than `memoryMb`. */
   | 'out_of_memory'
@@ -132,7 +132,12 @@ export type RunStatus =
 export interface RunError {
   name: string;
   message: string;
-  /** In the program's own text, from 1; null where it is not known. */
+  /**
+   * In the program's own text, from 1; null where it is not known. Of a
+   * `timeout`: where it was shortly before its end, a tenth of its time and
+   * 100 ms at most. Python says so whatever it does, also which task waits;
+   * JavaScript while it computes, not while it only waits.
+   */
   line: number | null;
   /** From 1; null where it is not known. */
   column: number | null;

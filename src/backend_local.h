@@ -5,6 +5,7 @@
 //   backend_local_keeper.c  one keeper process: its birth, its socket, its end
 //   backend_local_cell.c    one cell: its pipes, and its job
 //   backend_local_end.c     what comes out of it: output, frame, usage, verdict
+//   backend_local_fault.c   an end that was not the code's own, in words
 //   backend_local_spawn.c   a keeper's birth and its death
 #ifndef CODE_JAIL_BACKEND_LOCAL_H
 #define CODE_JAIL_BACKEND_LOCAL_H
@@ -72,7 +73,9 @@ struct cell {
   struct frame_header header;
   size_t frame_got; // header included
   struct json_scan scan;
-  char *body; // owned
+  char *body;              // owned
+  struct jail_fault where; // owned; what it said of its place, and that it did
+  bool where_told;
   struct engine_timer timer;
 };
 
@@ -100,6 +103,15 @@ void cell_on_gone(struct cell *cell, const struct report *report);
 void cell_pump(struct stream *stream); // one read, in the turn's pumping phase
 // Its keeper has gone without a word about it. As cell_on_gone.
 void cell_on_lost(struct cell *cell);
+
+// Fill the outcome's status and fault.
+void fault_set(struct jail_run *run, enum jail_status status, const char *name, const char *format, ...)
+  __attribute__((format(printf, 4, 5)));
+void fault_out_of_memory(struct cell *cell);
+void fault_killed(struct cell *cell, const char *why);
+void fault_timeout(struct cell *cell); // with what the cell has said of its place
+// The language's own error, where it says no more than its name, as Python's MemoryError.
+void fault_explain_memory(struct jail_run *run);
 
 // ---- keepers ----
 

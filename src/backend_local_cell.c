@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "backend_local.h"
+#include "wire.h"
 
 // ---- birth and death ----
 
@@ -73,6 +74,7 @@ static void close_all(struct cell *cell) {
   close_fd(&cell->status_fd);
   free(cell->body);
   cell->body = NULL;
+  wire_fault_free(&cell->where);
 }
 
 void cell_free(struct cell *cell) {

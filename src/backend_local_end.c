@@ -3,7 +3,6 @@
 // judged by the frame, by the keeper's verdict and by the wait status, in that order.
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +51,6 @@ static void measure_gone(struct cell *cell, const struct report *report) {
 // ---- output ----
 
 static void finish(struct cell *cell);
-static void fault_set(struct jail_run *run, enum jail_status status, const char *name, const char *format, ...)
-  __attribute__((format(printf, 4, 5)));
 
 // One read. false when there is nothing more for now, or for ever.
 static bool pump(struct stream *stream) {
@@ -117,40 +114,6 @@ static void take_output(struct stream *stream, struct jail_text *text, uint64_t 
 
 // ---- settling ----
 
-static void fault_set(struct jail_run *run, enum jail_status status, const char *name, const char *format, ...) {
-  char message[256];
-  struct jail_outcome *outcome = &run->outcome;
-  va_list args;
-  va_start(args, format);
-  int size = vsnprintf(message, sizeof message, format, args);
-  va_end(args);
-  outcome->status = status;
-  outcome->fault.present = true;
-  outcome->fault.name = text_static(name);
-  text_from_utf8(&outcome->fault.message, message, (size_t)size < sizeof message ? (size_t)size : sizeof message - 1);
-}
-
-static void fault_out_of_memory(struct cell *cell) {
-  struct jail_run *run = cell->run;
-  char peak[48] = "";
-  if (run->outcome.peak_bytes > 0)
-    snprintf(peak, sizeof peak, ", %lld MiB at its peak,", (long long)(run->outcome.peak_bytes >> 20));
-  fault_set(run, JAIL_STATUS_OUT_OF_MEMORY, "OutOfMemoryError",
-            "The code used more memory than memoryMb allows%s and was stopped; the limit is %u MiB", peak,
-            run->request.memory_mb);
-}
-
-static void fault_killed(struct cell *cell, const char *why) {
-  fault_set(cell->run, JAIL_STATUS_KILLED, "KilledError", "%s", why);
-  cell->run->outcome.signal = SIGKILL;
-}
-
-static void fault_timeout(struct cell *cell) {
-  fault_set(cell->run, JAIL_STATUS_TIMEOUT, "TimeoutError", "The code ran longer than %u ms and was stopped",
-            cell->run->request.timeout_ms);
-  cell->run->outcome.signal = SIGKILL;
-}
-
 // The outcome is filled but for the output. Settles, and forgets the run; what
 // becomes of the cell is the caller's.
 static void settle(struct cell *cell) {
@@ -213,6 +176,15 @@ static const char meddled[] = "The code wrote to its result channel itself, and 
 
 enum frame_progress { FRAME_PART, FRAME_WHOLE, FRAME_BAD, FRAME_ENDED };
 
+// Its place is kept, for the case that its time runs out; the frame is still to come.
+static void take_where(struct cell *cell) {
+  wire_where(cell->body, cell->header.meta_bytes, &cell->where);
+  free(cell->body);
+  cell->body = NULL;
+  cell->frame_got = 0;
+  cell->where_told = true;
+}
+
 static enum frame_progress add_to_frame(struct cell *cell, const char *data, size_t size) {
   const size_t head = sizeof cell->header;
   if (cell->frame_got < head) {
@@ -223,7 +195,8 @@ static enum frame_progress add_to_frame(struct cell *cell, const char *data, siz
     size -= part;
     if (cell->frame_got < head)
       return FRAME_PART;
-    if (!wire_frame_sane(&cell->header, cell->run->request.max_result_bytes))
+    if (!wire_frame_sane(&cell->header, cell->run->request.max_result_bytes) ||
+        (cell->header.kind == FRAME_WHERE && cell->where_told))
       return FRAME_BAD;
     // Memory that is not written to costs nothing: a length alone is no attack.
     cell->body = malloc((size_t)cell->header.meta_bytes + cell->header.result_bytes + 1);
@@ -233,10 +206,15 @@ static enum frame_progress add_to_frame(struct cell *cell, const char *data, siz
     json_scan_begin(&cell->scan, nodes ? nodes : 1); // null is never too large
   }
   size_t whole = head + cell->header.meta_bytes + cell->header.result_bytes;
-  if (size > whole - cell->frame_got)
-    return FRAME_BAD; // something behind the frame
-  memcpy(cell->body + cell->frame_got - head, data, size);
-  cell->frame_got += size;
+  size_t behind = size > whole - cell->frame_got ? size - (whole - cell->frame_got) : 0;
+  if (behind && cell->header.kind != FRAME_WHERE)
+    return FRAME_BAD;
+  memcpy(cell->body + cell->frame_got - head, data, size - behind);
+  cell->frame_got += size - behind;
+  if (cell->header.kind == FRAME_WHERE && cell->frame_got == whole) {
+    take_where(cell);
+    return behind ? add_to_frame(cell, data + size - behind, behind) : FRAME_PART;
+  }
   // A result is checked as it comes: all at once would keep everybody else waiting.
   bool final = cell->frame_got == whole;
   if (cell->header.kind == FRAME_OK && json_scan_more(&cell->scan, cell->body, cell->frame_got - head, final))
@@ -271,6 +249,8 @@ static void judge_frame(struct cell *cell, enum frame_progress progress) {
     run->outcome.signal = SIGABRT;
   } else if (cell->header.kind == FRAME_OUT_OF_MEMORY && !run->outcome.fault.present)
     fault_out_of_memory(cell);
+  else if (cell->header.kind == FRAME_OUT_OF_MEMORY && !run->outcome.fault.message.units)
+    fault_explain_memory(run);
 }
 
 void cell_on_result(uv_poll_t *poll, int status, int events) {

@@ -11,6 +11,7 @@
 #ifndef CODE_JAIL_PROTOCOL_H
 #define CODE_JAIL_PROTOCOL_H
 
+#include <signal.h>
 #include <stdint.h>
 
 enum {
@@ -104,6 +105,13 @@ struct job_header {
   uint32_t reserved;
 };
 
+// ---- keeper -> cell ----
+// Sent to a cell whose time is nearly over: it may then say where it is. Ignored
+// by default, like no signal that could end a process.
+enum { WHERE_SIGNAL = SIGURG };
+#define PROTOCOL_TIMEOUT_NAME "TimeoutError"
+#define PROTOCOL_TIMEOUT_WORDS "The code ran longer than %u ms and was stopped"
+
 // ---- cell -> engine: the frame, once ----
 enum frame_kind {
   FRAME_OK = 'R',               // result: JSON text
@@ -112,7 +120,9 @@ enum frame_kind {
   FRAME_RESULT_TOO_LARGE = 'L', // meta as above
   FRAME_OUT_OF_MEMORY = 'M',    // meta as above, or none (a handler that may not allocate)
   FRAME_ABORTED = 'A',          // no meta: abort() was called
+  FRAME_WHERE = 'W',            // meta as above, at most PIPE_BUF in all: where the code is, its time nearly over
 };
+// A WHERE may come once ahead of the frame. It is heard only where the run ends by its deadline.
 enum { FRAME_MAGIC = 0x31464a43 };
 struct frame_header {
   uint32_t magic;

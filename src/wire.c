@@ -2,6 +2,7 @@
 // listed, everything else is the sign of a guest that writes frames itself.
 #include "wire.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,8 @@ bool wire_frame_sane(const struct frame_header *header, uint32_t max_result_byte
   case FRAME_NOT_SERIALIZABLE:
   case FRAME_RESULT_TOO_LARGE:
     return header->meta_bytes > 0 && header->result_bytes == 0;
+  case FRAME_WHERE:
+    return header->meta_bytes > 0 && header->meta_bytes <= PIPE_BUF && header->result_bytes == 0;
   case FRAME_OUT_OF_MEMORY:
     return header->result_bytes == 0;
   case FRAME_ABORTED:
@@ -133,15 +136,6 @@ static enum jail_status status_of(uint32_t kind) {
   }
 }
 
-static void clear_fault(struct jail_fault *fault) {
-  text_free(&fault->name);
-  text_free(&fault->message);
-  text_free(&fault->source_line);
-  text_free(&fault->stack);
-  text_free(&fault->path);
-  *fault = (struct jail_fault){0};
-}
-
 bool wire_frame(const struct frame_header *header, char *body, struct jail_outcome *outcome) {
   bool fine = true;
   if (header->kind == FRAME_OK) {
@@ -155,8 +149,29 @@ bool wire_frame(const struct frame_header *header, char *body, struct jail_outco
   if (fine) {
     outcome->status = status_of(header->kind);
   } else {
-    clear_fault(&outcome->fault);
+    wire_fault_free(&outcome->fault);
     outcome->exit_code = -1;
   }
   return fine;
+}
+
+void wire_fault_free(struct jail_fault *fault) {
+  text_free(&fault->name);
+  text_free(&fault->message);
+  text_free(&fault->source_line);
+  text_free(&fault->stack);
+  text_free(&fault->path);
+  *fault = (struct jail_fault){0};
+}
+
+void wire_where(const char *body, size_t size, struct jail_fault *fault) {
+  struct jail_outcome told = {0};
+  if (read_meta(body, size, &told) && told.fault.line) {
+    fault->line = told.fault.line;
+    fault->column = told.fault.column;
+    fault->source_line = told.fault.source_line;
+    fault->stack = told.fault.stack;
+    told.fault.source_line = told.fault.stack = (struct jail_text){0};
+  }
+  wire_fault_free(&told.fault);
 }

@@ -22,4 +22,8 @@ bool wire_frame_sane(const struct frame_header *header, uint32_t max_result_byte
 // guest writes; then nothing was set. Takes body (from malloc).
 bool wire_frame(const struct frame_header *header, char *body, struct jail_outcome *outcome);
 
+// A FRAME_WHERE's body, into an empty fault: place and stack, or nothing of it.
+void wire_where(const char *body, size_t size, struct jail_fault *fault);
+void wire_fault_free(struct jail_fault *fault); // what it holds
+
 #endif

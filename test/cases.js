@@ -170,6 +170,57 @@ module.exports = [
     { status: 'timeout', timedOut: true, exitCode: null, signal: 'SIGKILL', maxMs: 3000 },
     { options: { timeoutMs: 400 }, hostLagMs: 250 },
   ),
+  py(
+    'O18b',
+    'a time-out says where the code was, also one that catches everything',
+    'def spin(n):\n    while True:\n        try:\n            while True:\n                n += 1  # here\n        except BaseException:\n            pass\n\nspin(1)\n',
+    {
+      status: 'timeout',
+      error: {
+        name: 'TimeoutError',
+        message: /1500 ms/,
+        line: (line) => line === 4 || line === 5,
+        sourceLine: /^ +(while True:|n \+= 1 {2}# here)$/,
+        stack:
+          /line 9, in <module>\n {4}spin\(1\)\n {2}File "code.py", line [45], in spin\n[\s\S]*\nTimeoutError: .* 1500 ms/,
+      },
+      maxMs: 5000,
+    },
+    { options: { timeoutMs: 1500 } },
+  ),
+  py(
+    'O18c',
+    'a time-out says which task waits',
+    'import asyncio\n\nasync def fetch():\n    await asyncio.sleep(3600)\n\nasync def main(input):\n    await fetch()\n',
+    {
+      status: 'timeout',
+      error: {
+        line: 4,
+        sourceLine: '    await asyncio.sleep(3600)',
+        stack: /line 7, in main\n[\s\S]*line 4, in fetch\n/,
+      },
+      maxMs: 5000,
+    },
+    { options: { timeoutMs: 1500 } },
+  ),
+  js(
+    'O19b',
+    'a time-out shows the stack of a busy loop',
+    'function spin(n) {\n  try {\n    for (;;) n++;\n  } finally {\n    n = 0;\n  }\n}\nspin(1);',
+    {
+      status: 'timeout',
+      error: {
+        name: 'TimeoutError',
+        message: /1500 ms/,
+        line: 3,
+        column: (column) => column > 0,
+        sourceLine: '    for (;;) n++;',
+        stack: /^TimeoutError: .* 1500 ms [\s\S]*\n {4}at spin \(code\.js:3:\d+\)\n {4}at code\.js:8:1$/,
+      },
+      maxMs: 5000,
+    },
+    { options: { timeoutMs: 1500 } },
+  ),
   js(
     'O20',
     'a timer left running does not hold the result back',

@@ -60,9 +60,79 @@ describe('an honest frame', () => {
     });
   });
 
+  it('of kind M has the words that the language has not', async () => {
+    const { error } = await run('frame:M:{"error":{"name":"MemoryError","message":"","line":2}}');
+    assert.deepEqual([error.name, error.line], ['MemoryError', 2]);
+    assert.match(error.message, /the limit is 256 MiB/);
+  });
+
   it('of kind A is an abort', async () => {
     matches(await run('frame:A:'), { status: 'killed', signal: 'SIGABRT', exitCode: null });
   });
+});
+
+describe('the place that a cell tells when its time is nearly over', () => {
+  const meta = '{"error":{"line":3,"column":2,"sourceLine":"x = 1","stack":"s","name":"X","message":"m","path":"$"}}';
+  const where = frame({ kind: 'W', meta });
+  const late = { timeoutMs: 100 };
+
+  it('is in a timeout, without what is not its to say', async () => {
+    matches(await run(`raw:${where}`, late), {
+      status: 'timeout',
+      exitCode: null,
+      signal: 'SIGKILL',
+      error: {
+        name: 'TimeoutError',
+        message: /100 ms/,
+        line: 3,
+        column: 2,
+        sourceLine: 'x = 1',
+        stack: 's',
+        path: null,
+      },
+    });
+  });
+
+  it('is nowhere else, and changes nothing there', async () => {
+    matches(await run(`raw:${where}${frame({ result: '5' })}`), { status: 'ok', result: 5, error: null });
+    matches(await run(`raw:${where}${frame({ kind: 'E', meta: '{"error":{"name":"Y","message":"n"}}' })}`), {
+      status: 'error',
+      error: { name: 'Y', message: 'n', line: null, stack: null },
+    });
+    matches(await run(`raw-exit:${where}`), { status: 'ok', result: null, error: null });
+  });
+
+  for (const [name, text] of Object.entries({
+    'is no JSON': '{"error"',
+    'is no object': '[3]',
+    'has no line': '{"error":{"stack":"s"}}',
+    'has text for a line': '{"error":{"line":"3"}}',
+    'is no UTF-8': '{"error":{"line":3,"stack":"\u00e9"}}',
+  }))
+    it(`that ${name} is left out, and it stays a timeout`, async () => {
+      const hex = frame({ kind: 'W', meta: text }).replace('c3a9', 'ffff');
+      matches(await run(`raw:${hex}`, late), {
+        status: 'timeout',
+        error: { line: null, stack: null, message: /100 ms/ },
+      });
+    });
+
+  it('that is told in part is left out', async () => {
+    matches(await run(`raw:${where.slice(0, -4)}`, late), { status: 'timeout', error: { line: null, stack: null } });
+  });
+
+  for (const [name, hex] of Object.entries({
+    'told twice': where + where,
+    'over its cap': frame({ kind: 'W', metaBytes: 4097 }),
+    'without a meta': frame({ kind: 'W' }),
+    'with a result': frame({ kind: 'W', meta, result: '1' }),
+  }))
+    it(`${name} is killed`, async () => {
+      matches(await run(`raw:${hex}`, { timeoutMs: 20000 }), {
+        status: 'killed',
+        error: { message: /result channel/ },
+      });
+    });
 });
 
 describe('a frame that no honest guest writes', () => {

@@ -9,6 +9,7 @@ the fork.
 import asyncio
 import atexit
 import ctypes
+import faulthandler
 import gc
 import importlib
 import importlib.util
@@ -20,6 +21,7 @@ import os
 import random
 import re
 import selectors
+import signal
 import site
 import sys
 import tempfile
@@ -341,7 +343,7 @@ def boot():
     library = ctypes.PyDLL(sys.argv[1])
     count = int(sys.argv[2])
     sites, names = sys.argv[3:3 + count], sys.argv[3 + count:]
-    library.cj_leave.restype = library.cj_send.restype = library.cj_fail.restype = None
+    library.cj_leave.restype = library.cj_send.restype = library.cj_fail.restype = library.cj_where.restype = None
     library.cj_send.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
 
     def send(kind, meta, answer):
@@ -363,6 +365,17 @@ def boot():
     rehearse([0, 1, 2, 3, 4, 5, 0, 1, 2, 0, 1])
     gc.collect()
     gc.freeze()
+    def tell_where(number, frame):  # asked near the deadline, where the stack holds nothing of the run's
+        try:
+            library.cj_where(ctypes.create_string_buffer(errors.waiting(loop)))
+        except BaseException:
+            pass
+
+    try:
+        signal.signal(signal.SIGURG, tell_where)
+        faulthandler.register(signal.SIGURG, file=library.cj_dump_fd(), all_threads=False)
+    except Exception:  # a Python built without it: a timeout does not say where
+        pass
     why = ctypes.create_string_buffer(256)
     if library.cj_serve(('python %d.%d.%d' % sys.version_info[:3]).encode(), why) < 0:
         library.cj_fail(why.value)

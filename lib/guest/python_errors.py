@@ -2,6 +2,7 @@
 
 Everything read from an exception may run the guest's code, and may raise again.
 """
+import asyncio
 import itertools
 import traceback
 
@@ -72,6 +73,20 @@ def stack_of(error):
     text = ''.join(told.format())
     empty = 'Traceback (most recent call last):\n'
     return text[len(empty):] if text.startswith(empty) and not text.startswith(empty + ' ') else text
+
+
+def waiting(loop):
+    """Where its tasks wait, the innermost frame first, as faulthandler would show it."""
+    rows = []
+    for task in sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name()) if loop is not None else ():
+        at, own = task.get_coro(), []
+        while at is not None:
+            frame = getattr(at, 'cr_frame', None) or getattr(at, 'gi_frame', None)
+            if frame is not None and frame.f_code.co_filename == FILE:
+                own.append('  File "%s", line %d in %s\n' % (FILE, frame.f_lineno, frame.f_code.co_name))
+            at = getattr(at, 'cr_await', None) or getattr(at, 'gi_yieldfrom', None)
+        rows.extend(reversed(own))
+    return ''.join(rows).encode('ascii', 'backslashreplace')
 
 
 def describe(error, lines):

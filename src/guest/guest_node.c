@@ -14,10 +14,12 @@
 
 #include "guest.h"
 #include "trial.h"
+#include "where.h"
 
 static struct { // owner: the main thread
   enum { BOOTING, SERVING, TAKEN } state;
   bool loaded;
+  napi_env env;
   char small[64 * 1024]; // frames that fit need no allocation
 } guest;
 
@@ -59,6 +61,8 @@ static void on_teardown(void *data) {
   guest_send(FRAME_ERROR, meta, sizeof meta - 1, NULL, 0);
 }
 
+static void find_where(void *isolate);
+
 static void watch_ends(napi_env env) {
   void *(*current)(void) = symbol("_ZN2v87Isolate10GetCurrentEv");
   void (*on_oom)(void *, void *) = symbol("_ZN2v87Isolate18SetOOMErrorHandlerEPFvPKcRKNS_10OOMDetailsEE");
@@ -68,7 +72,73 @@ static void watch_ends(napi_env env) {
     on_oom(isolate, (void *)on_out_of_memory);
   if (isolate && on_error)
     on_error(isolate, (void *)on_fatal);
+  find_where(isolate);
   napi_add_env_cleanup_hook(env, on_teardown, NULL);
+}
+
+// ---- where ----
+
+// The signal's handler asks V8 to interrupt itself: it calls back at the next
+// turn of a loop or call of a function. What waits, in the event loop or in
+// native code, runs no JavaScript, and has no stack to tell of.
+static struct {
+  void *isolate;
+  void (*interrupt)(void *isolate, void (*callback)(void *, void *), void *data);
+  void *(*trace)(void *isolate, int limit, int options);
+  int (*count)(void *trace);
+  void *(*frame)(void *trace, void *isolate, uint32_t index);
+  uint64_t (*location)(void *frame); // two ints: line and column, from 0
+  void *(*script)(void *frame);
+  void *(*function)(void *frame);
+} where;
+
+static void name_of(void *string, char *text, size_t size) {
+  text[0] = 0;
+  if (string)
+    napi_get_value_string_utf8(guest.env, string, text, size, NULL);
+}
+
+// Nothing here may run JavaScript.
+static void on_interrupt(void *isolate, void *data) {
+  enum { LIMIT = 200, OVERVIEW = 15 }; // line, column, script and function
+  static struct where_frame frames[WHERE_FRAMES_MAX];
+  size_t count = 0;
+  (void)data;
+  void *trace = where.trace(isolate, LIMIT, OVERVIEW);
+  int depth = trace ? where.count(trace) : 0;
+  for (int i = 0; i < depth && count < WHERE_FRAMES_MAX; i++) {
+    void *frame = where.frame(trace, isolate, (uint32_t)i);
+    char script[16];
+    name_of(where.script(frame), script, sizeof script);
+    bool module = !strcmp(script, "code.mjs");
+    if (!module && strcmp(script, "code.js"))
+      continue;
+    frames[count].module = module;
+    uint64_t place = where.location(frame);
+    frames[count].line = (uint32_t)place + 1;
+    frames[count].column = (uint32_t)(place >> 32) + 1;
+    name_of(where.function(frame), frames[count].name, WHERE_NAME_MAX);
+    count++;
+  }
+  where_tell(frames, count);
+}
+
+static void look(void) {
+  where.interrupt(where.isolate, on_interrupt, NULL);
+}
+
+static void find_where(void *isolate) {
+  where.isolate = isolate;
+  where.interrupt = symbol("_ZN2v87Isolate16RequestInterruptEPFvPS0_PvES2_");
+  where.trace = symbol("_ZN2v810StackTrace17CurrentStackTraceEPNS_7IsolateEiNS0_17StackTraceOptionsE");
+  where.count = symbol("_ZNK2v810StackTrace13GetFrameCountEv");
+  where.frame = symbol("_ZNK2v810StackTrace8GetFrameEPNS_7IsolateEj");
+  where.location = symbol("_ZNK2v810StackFrame11GetLocationEv");
+  where.script = symbol("_ZNK2v810StackFrame13GetScriptNameEv");
+  where.function = symbol("_ZNK2v810StackFrame15GetFunctionNameEv");
+  if (isolate && where.interrupt && where.trace && where.count && where.frame && where.location && where.script &&
+      where.function)
+    where_look = look;
 }
 
 // ---- serve ----
@@ -295,6 +365,7 @@ NAPI_MODULE_INIT() {
   if (guest.loaded)
     return exports;
   guest.loaded = true;
+  guest.env = env;
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
     napi_value function;
     napi_create_function(env, functions[i].name, NAPI_AUTO_LENGTH, functions[i].call, NULL, &function);

@@ -3,6 +3,7 @@
 #include "guest.h"
 #include "inmate.h"
 #include "report.h"
+#include "where.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -126,6 +127,7 @@ void guest_take(struct guest_job *job) {
   struct cell_error error = {0};
   struct job_header header = {0};
   int fds[3];
+  where_arm();
   park();
   receive_job(job, &header, fds);
   place_descriptors(fds);
@@ -137,6 +139,7 @@ void guest_take(struct guest_job *job) {
   // A guest that held this socket could send descriptors through it.
   close(inmate.job);
   armed = 1;
+  where_about(job->code, job->code_bytes, header.timeout_ms, inmate.plan->language);
 }
 
 _Noreturn static void sleep_until_killed(void) {
@@ -151,6 +154,7 @@ _Noreturn void guest_send(enum frame_kind kind, const char *meta, size_t meta_by
   int first = 0;
   if (!armed || sent++)
     sleep_until_killed();
+  where_end();
   while (first < 3) {
     ssize_t size = writev(PROTOCOL_RESULT_FD, parts + first, 3 - first);
     if (size < 0 && errno == EINTR)

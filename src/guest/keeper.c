@@ -35,6 +35,9 @@ enum {
   BOOT_MS = 30000,  // the zygote must be ready by then
   FORKS_MAX = 32,   // cells being built at once
   SETUP_MS = 10000, // a cell must be parked by then, twice, or the zygote counts as stuck
+  ASK_PART = 10,    // this part of its time before the deadline a cell is asked where it is,
+  ASK_MS = 100,     // but at most so long before,
+  ASK_LAST_MS = 2,  // and again whenever half of that has passed, while there is so much left
 };
 
 static int zygote = -1; // our end of the zygote's socket
@@ -117,7 +120,9 @@ static void on_arm(const struct order *order) {
   struct watched *cell = watch_find(order->cell);
   if (!cell || !cell->parked)
     return; // it has ended meanwhile, and GONE is on its way
-  cell->due_ns = now_ns() + order->deadline_us * 1000u;
+  uint64_t time_ns = order->deadline_us * 1000u, ask_ns = time_ns / ASK_PART;
+  cell->due_ns = now_ns() + time_ns;
+  cell->ask_ns = cell->due_ns - (ask_ns < ASK_MS * 1000000ull ? ask_ns : ASK_MS * 1000000ull);
   watch_arm(cell, order->memory_bytes);
 }
 
@@ -221,6 +226,10 @@ static int64_t keep_time(void) {
     struct watched *cell = &watch_cells[i];
     if (!cell->due_ns)
       continue;
+    if (cell->armed && cell->ask_ns && cell->ask_ns <= now) {
+      watch_ask(cell);
+      cell->ask_ns = cell->due_ns > now + ASK_LAST_MS * 1000000ull ? now + (cell->due_ns - now) / 2 : 0;
+    }
     if (cell->due_ns <= now && cell->armed) {
       watch_kill(cell, VERDICT_DEADLINE);
       cell->due_ns = 0;
@@ -230,8 +239,9 @@ static int64_t keep_time(void) {
         on_zygote_end();
       cell->due_ns = now + SETUP_MS * 1000000ull;
     }
-    if (cell->due_ns && cell->due_ns < next)
-      next = cell->due_ns;
+    uint64_t at = cell->ask_ns ? cell->ask_ns : cell->due_ns;
+    if (at && at < next)
+      next = at;
   }
   pthread_mutex_unlock(&watch_lock);
   return next == UINT64_MAX ? -1 : (int64_t)(next - now);

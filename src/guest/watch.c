@@ -73,13 +73,21 @@ void watch_forget(struct watched *cell) {
 
 // The pid is the cell's own for as long as it is in the table: the zygote reaps
 // only when the keeper says so.
+static void send_signal(const struct watched *cell, int number) {
+  if (cell->pidfd >= 0 && syscall(SYS_pidfd_send_signal, cell->pidfd, number, NULL, 0) == 0)
+    return;
+  if (cell->pid > 0)
+    kill(cell->pid, number);
+}
+
 void watch_kill(struct watched *cell, uint32_t verdict) {
   if (!cell->verdict)
     cell->verdict = verdict;
-  if (cell->pidfd >= 0 && syscall(SYS_pidfd_send_signal, cell->pidfd, SIGKILL, NULL, 0) == 0)
-    return;
-  if (cell->pid > 0)
-    kill(cell->pid, SIGKILL);
+  send_signal(cell, SIGKILL);
+}
+
+void watch_ask(const struct watched *cell) {
+  send_signal(cell, WHERE_SIGNAL);
 }
 
 // ---- memory ----

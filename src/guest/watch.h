@@ -21,6 +21,7 @@ struct watched {
   int hidden;                  // looks in a row that saw no first thread
   int strikes;                 // set-up time-outs so far
   uint64_t due_ns;             // deadline (armed) or set-up time-out (not parked); 0 none
+  uint64_t ask_ns;             // armed: when it is asked where it is; 0: no more
   uint64_t limit_bytes;        // armed: what its own pages and its tmpfs may come to
   uint64_t base_bytes;         // its own pages when parked
   uint64_t rss_bytes;          // all its pages when parked
@@ -40,6 +41,7 @@ struct watched *watch_add(uint32_t id);                // NULL: the table is ful
 void watch_park(struct watched *cell, uint64_t *rss);  // pid is set: opens, reads the baseline
 void watch_arm(struct watched *cell, uint64_t memory); // may add `memory` to its baseline
 void watch_kill(struct watched *cell, uint32_t verdict);
-void watch_forget(struct watched *cell); // lets go of what it holds, its folder too; another moves to its place
+void watch_ask(const struct watched *cell); // where it is: see guest/where.h
+void watch_forget(struct watched *cell);    // lets go of what it holds, its folder too; another moves to its place
 
 #endif

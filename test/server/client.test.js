@@ -46,7 +46,9 @@ describe('code-jail and its sandbox service', () => {
   });
 
   it('limits are kept over there', async () => {
-    assert.equal((await jail.runCode(js('for (;;) {}', { timeoutMs: 200 }))).status, 'timeout');
+    const late = await jail.runCode(js('\nfor (;;) {}', { timeoutMs: 1500 }));
+    assert.deepEqual([late.status, late.error.line, late.error.sourceLine], ['timeout', 2, 'for (;;) {}']);
+    assert.match(late.error.stack, /at code\.js:2:\d+$/);
     assert.equal(
       (await jail.runCode(py('a = []\nwhile True: a.append(bytearray(1 << 20))', { memoryMb: 64 }))).status,
       'out_of_memory',
