@@ -226,6 +226,15 @@ export interface JailConfig {
    * (10 s at most; keep what it fetches): for Cloud Run IAM, `X-Serverless-Authorization`.
    */
   headers?: Record<string, string> | (() => Record<string, string> | Promise<Record<string, string>>);
+  /**
+   * `metadata`: each run carries an identity token of this machine's service account, from Google
+   * Cloud's metadata server (or GCE_METADATA_HOST), in `X-Serverless-Authorization`: for a service behind Cloud Run's IAM.
+   * It is kept until shortly before its end; without one nothing is sent (ERR_JAIL_UNAVAILABLE or
+   * ERR_JAIL_CONFIG). The environment's name is CODE_SANDBOX_IDENTITY.
+   */
+  identity?: 'metadata';
+  /** Whom the identity token is for. Default: the origin of `url`. The environment's name is CODE_SANDBOX_AUDIENCE. */
+  audience?: string;
   /** `http://[user:password@]host:port` that is asked for a tunnel to an https: `url`. The environment's proxies are never used. */
   proxy?: string;
   /** Connections to the service, and runs there at a time. Default 64, least 1, cap 1024. */

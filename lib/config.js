@@ -44,6 +44,8 @@ const CONFIG_OTHERS = [
   'token',
   'ca',
   'headers',
+  'identity',
+  'audience',
   'proxy',
   'allowWeak',
   'start',
@@ -164,8 +166,10 @@ function readConfig(config) {
     const fallback = typeof rule.default === 'function' ? rule.default() : rule.default;
     numbers[name] = given[name] === undefined ? Math.max(rule.min, fallback) : configNumber(name, given[name], rule);
   }
-  for (const name of ['socket', 'url', 'token', 'ca', 'proxy']) checkType(name, given[name], 'string');
+  for (const name of ['socket', 'url', 'token', 'ca', 'proxy', 'audience']) checkType(name, given[name], 'string');
   if (typeof given.headers !== 'function') checkType('headers', given.headers, 'object');
+  if (given.identity !== undefined && given.identity !== 'metadata')
+    throw misconfigured(`identity must be "metadata", not ${show(given.identity)}`);
   checkType('allowWeak', given.allowWeak, 'boolean');
   if (given.start !== undefined && given.start !== 'parked' && given.start !== 'cold')
     throw misconfigured(`start must be "parked" or "cold", not ${show(given.start)}`);
@@ -177,6 +181,8 @@ function readConfig(config) {
     ca: /** @type {string | undefined} */ (given.ca),
     proxy: /** @type {string | undefined} */ (given.proxy),
     headers: /** @type {object | Function | undefined} */ (given.headers),
+    identity: /** @type {string | undefined} */ (given.identity),
+    audience: /** @type {string | undefined} */ (given.audience),
     allowWeak: given.allowWeak === true,
     cold: given.start === 'cold',
     node: readRuntime('node', given.node, ['path', 'preload', 'modules']),

@@ -4,8 +4,9 @@
 
 const crypto = require('node:crypto');
 const { Call, connect, submitted, ask, letGo, reasonOf } = require('./calls.js');
-const { JailError, invalid, misconfigured } = require('./errors.js');
+const { JailError, invalid, isJailError, misconfigured } = require('./errors.js');
 const { headerText, readProxy, readToken, readUrl, roots } = require('./http-options.js');
+const { headersWithIdentity } = require('./identity.js');
 const native = require('./native.js');
 
 const HEADERS_MS = 10000; // how long a `headers` function may take
@@ -38,8 +39,9 @@ class Http {
     if (config.proxy !== undefined && !isTls) throw misconfigured('proxy is for an https: URL alone');
     const ca = isTls ? roots(config.ca) : null;
     const proxy = config.proxy === undefined ? null : readProxy(config.proxy);
-    this.headers = typeof config.headers === 'function' ? config.headers : null;
-    this.headerText = this.headers ? null : headerText(config.headers);
+    const headers = headersWithIdentity(config, url);
+    this.headers = typeof headers === 'function' ? headers : null;
+    this.headerText = this.headers ? null : headerText(headers);
     /** @type {Promise<void> | null} */
     this.closed = null;
     this.addon = native.load();
@@ -121,7 +123,7 @@ class Http {
       .then(() => /** @type {() => unknown} */ (this.headers)())
       .then(
         (headers) => end(submit, headers),
-        (error) => end(reject, noHeaders(error, 'has failed')),
+        (error) => end(reject, isJailError(error) ? error : noHeaders(error, 'has failed')),
       );
   }
 

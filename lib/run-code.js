@@ -4,6 +4,7 @@
 // reason to use a weaker one.
 
 const { readConfig } = require('./config.js');
+const { identityFromEnvironment } = require('./identity.js');
 const { JailError, invalid, isJailError, misconfigured } = require('./errors.js');
 const { Http } = require('./http.js');
 const { Local } = require('./local.js');
@@ -125,6 +126,13 @@ function createJail(config = {}) {
 const defaults = {};
 
 const NAMES = { url: 'CODE_SANDBOX_URL', token: 'CODE_SANDBOX_TOKEN' };
+const HTTP_VARIABLES = [
+  NAMES.url,
+  NAMES.token,
+  'CODE_SANDBOX_IDENTITY',
+  'CODE_SANDBOX_AUDIENCE',
+  'CODE_SANDBOX_ID_TOKEN',
+];
 
 /**
  * A jail of one's own where runCode would go now: as configured, and otherwise by the environment.
@@ -134,8 +142,8 @@ const NAMES = { url: 'CODE_SANDBOX_URL', token: 'CODE_SANDBOX_TOKEN' };
 function selected(config, env = process.env) {
   const [backend, because] = select(config, env);
   const { CODE_SANDBOX_URL: url, CODE_SANDBOX_TOKEN: token, FIRECRACKER_SOCKET: socket } = env;
-  const found = because === NAMES.url ? { url, token } : because === 'FIRECRACKER_SOCKET' ? { socket } : {};
-  const whole = { ...config, ...found };
+  const found = because === 'FIRECRACKER_SOCKET' ? { socket } : because === NAMES.url ? { url, token } : {};
+  const whole = { ...(backend === 'http' && identityFromEnvironment(env)), ...config, ...found };
   return {
     backend,
     because,
@@ -147,13 +155,13 @@ function selected(config, env = process.env) {
 /** @param {string} backend @param {string} because */
 function defaultJail(backend, because) {
   const isHttp = backend === 'http';
-  const url = isHttp ? process.env.CODE_SANDBOX_URL : undefined;
-  const token = isHttp ? process.env.CODE_SANDBOX_TOKEN : undefined;
+  const made = isHttp ? HTTP_VARIABLES.map((name) => process.env[name]) : [];
   const last = defaults[backend];
-  if (last !== undefined && last.url === url && last.token === token) return last;
-  const read = readConfig({ url, token });
+  if (last?.made.every((value, i) => value === made[i])) return last;
+  const [url, token] = made;
+  const read = readConfig(isHttp ? { url, token, ...identityFromEnvironment(process.env) } : {});
   const jail = open(backend, because, read, { shared: true, names: NAMES });
-  defaults[backend] = { jail, limits: read.limits, url, token }; // one that it replaces ends with its last run
+  defaults[backend] = { jail, limits: read.limits, made }; // one that it replaces ends with its last run
   return defaults[backend];
 }
 

@@ -5,6 +5,7 @@
 const crypto = require('node:crypto');
 const { ask } = require('./ask.js');
 const { EXEC_PATH, headerText, readUrl } = require('./http-options.js');
+const { HEADER, headersWithIdentity } = require('./identity.js');
 
 /** A token that is wrong, and looks like the right one. @param {string} token */
 function wrongToken(token) {
@@ -13,7 +14,8 @@ function wrongToken(token) {
 }
 
 /** Further headers, as runs have them. @param {any} config @returns {Promise<Record<string, string>>} */
-async function furtherHeaders({ headers }) {
+async function furtherHeaders(config) {
+  const headers = headersWithIdentity(config, config.url);
   const given = typeof headers === 'function' ? await headers() : headers;
   headerText(given); // refuses what a run would be refused for
   return given ?? {};
@@ -52,6 +54,13 @@ async function askService(config, verification) {
     const [run, told] = [await post(bearer), await get(bearer)];
     const refused = run.status === 401 && told.status === 401;
     verification.add('token', name, refused, `exec ${statusOf(run)}, capabilities ${statusOf(told)}`);
+  }
+
+  if (HEADER in further) {
+    const { [HEADER]: _, ...others } = headersOf(token);
+    const run = await quietly(exec, { method: 'POST', headers: others, body, timeoutMs: 30000 });
+    const refused = run.status === 401 || run.status === 403;
+    verification.add('token', 'without an identity token it is refused', refused, statusOf(run));
   }
 
   const told = await get(token);

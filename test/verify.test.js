@@ -111,6 +111,16 @@ describe('what is not', () => {
     assert.deepEqual(fs.readdirSync(folder), [], 'nothing is left of it');
   });
 
+  it('one behind IAM is shut only if it asks for the identity token', async () => {
+    const headers = { 'X-Serverless-Authorization': 'Bearer a.b.c' };
+    const asks = await examine({ iam: true }, { headers });
+    assertShut(asks);
+    assert.equal(detailOf(asks, 'without an identity token it is refused'), '403');
+    const not = await examine({}, { headers });
+    assert.deepEqual(failed(not), ['token: without an identity token it is refused']);
+    await assert.rejects(examine({ iam: true }), { code: 'ERR_JAIL_UNAUTHORIZED' });
+  });
+
   it('one that lets anybody in', async () => {
     const report = await examine({ anyToken: true });
     assert.deepEqual(failed(report), [

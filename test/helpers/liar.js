@@ -54,7 +54,7 @@ const isLoop = ({ code }) => /for \(;;\)|while True/.test(code);
 /**
  * @param {any} jail the real one
  * @param {{ openly?: boolean, anyToken?: boolean, isolation?: string, capabilities?: string, loops?: 'kept' | 'ok',
- *   canned?: object, id?: string, refuses?: boolean }} [lies]
+ *   canned?: object, id?: string, refuses?: boolean, iam?: boolean }} [lies] iam: only with an identity token
  */
 async function startLiar(jail, lies = {}) {
   const truth = 'process';
@@ -66,6 +66,8 @@ async function startLiar(jail, lies = {}) {
   };
   return startPeer(async ({ job, request, response }) => {
     const isRight = request.headers.authorization === `Bearer ${TOKEN}` && !lies.refuses;
+    if (lies.iam && request.headers['x-serverless-authorization'] !== 'Bearer a.b.c')
+      return send(response, 403, '<html>Forbidden</html>');
     if (!isRight && !lies.anyToken) return send(response, 401, { error: { code: 'ERR_JAIL_UNAUTHORIZED' } });
     if (request.url === '/capabilities') return send(response, 200, { isolation: lies.capabilities ?? truth });
     if (lies.loops === 'kept' && isLoop(job)) return; // nobody ever hears of it again
