@@ -205,6 +205,22 @@ export interface IsolatedRunResult<T = AnyResult> {
   jail: RunJail;
 }
 
+/** A text to be compiled, and not run. The fields mean what they mean in a {@link RunRequest}; no others are taken. */
+export type CheckRequest = Pick<
+  RunRequest,
+  'language' | 'code' | 'timeoutMs' | 'memoryMb' | 'minIsolation' | 'id' | 'tenant'
+>;
+
+export interface CodeCheck {
+  /** There is nothing in `errors`. */
+  ok: boolean;
+  /**
+   * What keeps the text from being run, as `error` of a run would have it: today at most one,
+   * where its compiler stopped. `line` is null for what has no place (a text that its compiler cannot cope with).
+   */
+  errors: Pick<RunError, 'name' | 'message' | 'line' | 'column' | 'sourceLine'>[];
+}
+
 /** A jail of one's own. Every field is optional; what is wrong throws ERR_JAIL_CONFIG. */
 export interface JailConfig {
   /**
@@ -311,6 +327,8 @@ export interface JailStats {
 /** Its functions need no `this`. */
 export interface Jail extends AsyncDisposable {
   runCode<T = AnyResult>(request: RunRequest, options?: RunOptions): Promise<IsolatedRunResult<T>>;
+  /** As the module's {@link checkCode}, in this jail. */
+  checkCode(request: CheckRequest, options?: Pick<RunOptions, 'signal'>): Promise<CodeCheck>;
   /** Boots runtimes (default: both) and parks their cells, so that the first run finds them. */
   warm(languages?: Language[]): Promise<void>;
   stats(): JailStats;
@@ -356,6 +374,12 @@ export class JailError extends Error {
 
 /** Runs code in the jail that the environment selects at the time of the call; without any, the local one. */
 export function runCode<T = AnyResult>(request: RunRequest, options?: RunOptions): Promise<IsolatedRunResult<T>>;
+
+/**
+ * Syntax and conventions of a text, for an editor's marks: compiled in a cell, as for a run, and nothing of it run.
+ * A service older than this refuses it, and has run nothing (ERR_JAIL_INVALID_REQUEST or ERR_JAIL_PROTOCOL).
+ */
+export function checkCode(request: CheckRequest, options?: Pick<RunOptions, 'signal'>): Promise<CodeCheck>;
 
 /** A jail with a configuration of its own. It starts nothing until its first run. */
 export function createJail(config?: JailConfig): Jail;

@@ -25,6 +25,9 @@ const SIGNALS = new Map(
     .map(([name, number]) => [number, name]),
 );
 
+/** What submit is told of a call, as bits: see src/addon_submit.c. */
+const FLAGS = { process: 1, check: 2 };
+
 /** Calls that are under way, by ticket. @type {Map<number, any>} */
 const calls = new Map();
 let tickets = 0;
@@ -310,4 +313,4 @@ function connect() {
   return client;
 }
 
-module.exports = { Call, connect, submitted, ask, letGo, reasonOf };
+module.exports = { FLAGS, Call, connect, submitted, ask, letGo, reasonOf };

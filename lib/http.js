@@ -3,7 +3,7 @@
 // takes time happens in C; here the configuration is read and the call handed over.
 
 const crypto = require('node:crypto');
-const { Call, connect, submitted, ask, letGo, reasonOf } = require('./calls.js');
+const { FLAGS, Call, connect, submitted, ask, letGo, reasonOf } = require('./calls.js');
 const { JailError, invalid, isJailError, misconfigured } = require('./errors.js');
 const { headerText, readProxy, readToken, readUrl, roots } = require('./http-options.js');
 const { headersWithIdentity } = require('./identity.js');
@@ -85,7 +85,7 @@ class Http {
       request.maxOutputBytes,
       request.maxResultBytes,
       request.maxResultNodes,
-      false,
+      request.isCheck ? FLAGS.check : 0,
       request.minIsolation + 1,
       request.id,
       headers,

@@ -2,10 +2,11 @@
 // code-jail: runs code a program does not trust. See index.d.ts.
 
 const { JailError } = require('./errors.js');
-const { createJail, runCode } = require('./run-code.js');
+const { checkCode, createJail, runCode } = require('./run-code.js');
 
 module.exports = {
   runCode,
+  checkCode,
   createJail,
   doctor: (config) => require('./doctor.js').doctor(config),
   JailError,

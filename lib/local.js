@@ -3,7 +3,7 @@
 
 const fs = require('node:fs');
 const path = require('node:path');
-const { Call, connect, submitted, ask } = require('./calls.js');
+const { FLAGS, Call, connect, submitted, ask } = require('./calls.js');
 const { JailError } = require('./errors.js');
 const native = require('./native.js');
 const { LANGUAGES } = require('./options.js');
@@ -117,7 +117,7 @@ class Local {
       request.maxOutputBytes,
       request.maxResultBytes,
       request.maxResultNodes,
-      request.minIsolation === 0,
+      (request.minIsolation === 0 ? FLAGS.process : 0) | (request.isCheck ? FLAGS.check : 0),
       0,
       null,
       null,

@@ -34,6 +34,7 @@ const SIZES = {
 };
 
 const LANGUAGES = ['javascript', 'python'];
+const CHECK_FIELDS = ['language', 'code', 'timeoutMs', 'memoryMb', 'minIsolation', 'id', 'tenant'];
 const ISOLATIONS = ['process', 'gvisor', 'microvm']; // weakest first
 
 /** @param {unknown} value @returns {string} for a message: short, and never the caller's data at length */
@@ -68,6 +69,7 @@ class Request {
     this.id = '';
     this.minIsolation = limits.minIsolation; // index into ISOLATIONS, or -1
     this.asText = limits.asText;
+    this.isCheck = false; // compile only
     this.timeoutMs = limits.defaults.timeoutMs;
     this.memoryMb = limits.defaults.memoryMb;
     this.maxOutputBytes = limits.defaults.maxOutputBytes;
@@ -207,9 +209,10 @@ function readField(to, key, value, limits) {
 /**
  * @param {unknown} request
  * @param {Limits} limits
+ * @param {string[] | null} [only] the fields that it may have; null: all
  * @returns {Request}
  */
-function readRequest(request, limits) {
+function readRequest(request, limits, only = null) {
   if (request === null || typeof request !== 'object')
     throw invalid(`the request must be an object { language, code, … }, not ${show(request)}`);
   const to = new Request(limits);
@@ -218,6 +221,8 @@ function readRequest(request, limits) {
     for (const key of Object.keys(request)) {
       const value = request[key];
       if (value === undefined) continue;
+      if (only !== null && !only.includes(key))
+        throw invalid(`${show(key)} is not a field of a check, which runs nothing; it has ${only.join(', ')}`);
       readField(to, key, value, limits);
       if (key === 'code') hasCode = true;
     }
@@ -235,6 +240,21 @@ function readRequest(request, limits) {
   return to;
 }
 
+/**
+ * A request to compile, and to run nothing: there is no result or output to bound.
+ * @param {unknown} request
+ * @param {Limits} limits
+ * @returns {Request}
+ */
+function readCheck(request, limits) {
+  const to = readRequest(request, limits, CHECK_FIELDS);
+  to.isCheck = true;
+  to.env = '';
+  to.asText = false;
+  for (const name of ['maxOutputBytes', 'maxResultBytes', 'maxResultNodes']) to[name] = NUMBERS[name].default;
+  return to;
+}
+
 /** @param {unknown} error */
 function describe(error) {
   try {
@@ -247,6 +267,7 @@ function describe(error) {
 module.exports = {
   Request,
   readRequest,
+  readCheck,
   readNumber,
   readChoice,
   readEnv,

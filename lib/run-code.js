@@ -3,12 +3,13 @@
 // configuration alone, once per call: a jail that fails is an error, never a
 // reason to use a weaker one.
 
+const { toCheck } = require('./check.js');
 const { readConfig } = require('./config.js');
 const { identityFromEnvironment } = require('./identity.js');
 const { JailError, invalid, isJailError, misconfigured } = require('./errors.js');
 const { Http } = require('./http.js');
 const { Local } = require('./local.js');
-const { LANGUAGES, readRequest } = require('./options.js');
+const { LANGUAGES, readCheck, readRequest } = require('./options.js');
 
 const CALL_OPTIONS = ['signal'];
 
@@ -64,20 +65,24 @@ function guardedSignal(options) {
 }
 
 /** Submits, or rejects; never throws. @returns {Promise<any>} */
-function submit(backend, limits, request, options) {
+function submit(backend, limits, request, options, read = readRequest) {
   return new Promise((resolve, reject) => {
     const signal = guardedSignal(options);
     if (signal?.aborted) {
       reject(signal.reason);
       return;
     }
-    const read = readRequest(request, limits);
+    const job = read(request, limits);
     if (signal?.aborted) {
       reject(signal.reason); // by a getter or a toJSON of the request
       return;
     }
-    backend.run(read, signal, resolve, reject);
+    backend.run(job, signal, resolve, reject);
   });
+}
+
+function check(backend, limits, request, options) {
+  return submit(backend, limits, request, options, readCheck).then(toCheck);
 }
 
 /** @param {string[] | undefined} languages */
@@ -107,6 +112,7 @@ function makeJail(config, how) {
   const chosen = open(backend, because, read, how);
   const jail = {
     runCode: (request, options) => submit(chosen, read.limits, request, options),
+    checkCode: (request, options) => check(chosen, read.limits, request, options),
     warm: async (languages) => chosen.warm(readLanguages(languages)),
     stats: () => chosen.stats(),
     close: () => chosen.close(),
@@ -165,19 +171,21 @@ function defaultJail(backend, because) {
   return defaults[backend];
 }
 
-/**
- * @param {unknown} request
- * @param {{ signal?: AbortSignal }} [options]
- * @returns {Promise<any>}
- */
-function runCode(request, options) {
+/** @param {typeof submit} how @returns {Promise<any>} */
+function byDefault(how, request, options) {
   try {
     const [backend, because] = select({}, process.env);
     const { jail, limits } = defaultJail(backend, because);
-    return submit(jail, limits, request, options);
+    return how(jail, limits, request, options);
   } catch (error) {
     return Promise.reject(error);
   }
 }
 
-module.exports = { runCode, createJail, makeJail, selected, NAMES };
+/** @param {unknown} request @param {{ signal?: AbortSignal }} [options] */
+const runCode = (request, options) => byDefault(submit, request, options);
+
+/** @param {unknown} request @param {{ signal?: AbortSignal }} [options] */
+const checkCode = (request, options) => byDefault(check, request, options);
+
+module.exports = { runCode, checkCode, createJail, makeJail, selected, NAMES };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "addon_open.h"
+#include "addon_submit.h"
 #include "addon_value.h"
 #include "jail.h"
 
@@ -202,92 +203,23 @@ static struct handle *handle_of(napi_env env, napi_value value) {
 
 // ---- runs ----
 
-enum {
-  ARG_JAIL,
-  ARG_TICKET,
-  ARG_LANGUAGE,
-  ARG_CODE,
-  ARG_INPUT,
-  ARG_ENV,
-  ARG_TENANT,
-  ARG_TIMEOUT,
-  ARG_MEMORY,
-  ARG_OUTPUT,
-  ARG_RESULT,
-  ARG_NODES,
-  ARG_PROCESS,
-  ARG_ISOLATION,
-  ARG_ID,
-  ARG_HEADERS,
-  ARG_COUNT
-};
-
-static bool read_request(napi_env env, napi_value *args, struct jail_request *request, uint32_t *ticket) {
-  uint32_t language, isolation;
-  bool fine = value_uint32(env, args[ARG_TICKET], ticket) && value_uint32(env, args[ARG_LANGUAGE], &language) &&
-              value_utf8_size(env, args[ARG_CODE], &request->code_bytes) &&
-              value_utf8_size(env, args[ARG_INPUT], &request->input_bytes) &&
-              value_utf8_size(env, args[ARG_ENV], &request->env_bytes) &&
-              value_uint32(env, args[ARG_TIMEOUT], &request->timeout_ms) &&
-              value_uint32(env, args[ARG_MEMORY], &request->memory_mb) &&
-              value_uint32(env, args[ARG_OUTPUT], &request->max_output_bytes) &&
-              value_uint32(env, args[ARG_RESULT], &request->max_result_bytes) &&
-              value_uint32(env, args[ARG_NODES], &request->max_result_nodes) &&
-              value_bool(env, args[ARG_PROCESS], &request->need_process) &&
-              value_uint32(env, args[ARG_ISOLATION], &isolation);
-  if (fine) {
-    request->language = (enum jail_language)language;
-    request->min_isolation = (enum jail_isolation)isolation;
-  }
-  return fine;
-}
-
-// The caller frees texts, also on failure.
-static bool read_texts(napi_env env, napi_value *args, struct jail_request *request, char *texts[3]) {
-  size_t bytes;
-  bool fine = value_utf8_copy(env, args[ARG_TENANT], &texts[0], &bytes) &&
-              value_utf8_copy(env, args[ARG_ID], &texts[1], &bytes) &&
-              value_utf8_copy(env, args[ARG_HEADERS], &texts[2], &bytes);
-  request->tenant = texts[0];
-  request->id = texts[1];
-  request->headers = texts[2];
-  return fine;
-}
-
-// One after the other: each terminator is overwritten by the next.
-static bool write_payload(napi_env env, napi_value *args, const struct jail_request *request, char *to) {
-  return value_utf8_into(env, args[ARG_CODE], to, request->code_bytes) &&
-         value_utf8_into(env, args[ARG_INPUT], to + request->code_bytes, request->input_bytes) &&
-         value_utf8_into(env, args[ARG_ENV], to + request->code_bytes + request->input_bytes, request->env_bytes);
-}
-
-// submit(jail, ticket, language, code, input, env, tenant, timeoutMs, memoryMb,
-//        maxOutputBytes, maxResultBytes, maxResultNodes, needProcess,
-//        minIsolation, id, headers)
-// -> undefined, or the error as an object; the outcome comes by the callback.
+// submit(jail, ticket, ...): see addon_submit.h. -> undefined, or the error as an
+// object; the outcome comes by the callback.
 static napi_value js_submit(napi_env env, napi_callback_info info) {
-  napi_value args[ARG_COUNT];
-  size_t count = ARG_COUNT;
-  struct jail_request request = {0};
+  napi_value args[SUBMIT_ARGS];
+  size_t count = SUBMIT_ARGS;
   struct jail_error error = {0};
+  struct jail_run *run = NULL;
   uint32_t ticket = 0;
-  char *texts[3] = {0};
   napi_get_cb_info(env, info, &count, args, NULL, NULL);
-  struct handle *handle = handle_of(env, args[ARG_JAIL]);
+  struct handle *handle = handle_of(env, args[0]);
   if (!handle)
     return NULL;
-  bool fine = read_request(env, args, &request, &ticket) && read_texts(env, args, &request, texts);
-  struct jail_run *run = fine ? jail_run_new(&request, &error) : NULL;
-  for (int i = 0; i < 3; i++)
-    free(texts[i]);
-  if (!fine)
-    return fail(env, "submit: wrong arguments");
+  const char *wrong = submit_args_read(env, args, &ticket, &run, &error);
+  if (wrong)
+    return fail(env, wrong);
   if (!run)
     return value_error(env, &error);
-  if (!write_payload(env, args, &request, jail_run_payload(run))) {
-    jail_run_free(run);
-    return fail(env, "submit: a text has changed");
-  }
   if (jail_submit(handle->jail, run, ticket, &error) != JAIL_OK)
     return value_error(env, &error);
   begin(handle->client);

@@ -133,6 +133,7 @@ struct jail_request { // everything borrowed for the call; the payload is writte
   enum jail_language language;
   uint32_t timeout_ms, memory_mb, max_output_bytes, max_result_bytes, max_result_nodes;
   bool need_process;  // refuse an unverified place
+  bool check;         // compile only: nothing runs, and the result is a list of what is wrong
   const char *tenant; // NUL-terminated; NULL: none
   // Of a run that goes elsewhere:
   enum jail_isolation min_isolation; // refused by the peer, or its answer is

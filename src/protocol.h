@@ -93,6 +93,7 @@ struct report {
 // One message starts with this header and carries three descriptors: stdout,
 // stderr, result pipe. Behind it, in order: code, input, env ("K=V" NUL ...).
 enum { JOB_MAGIC = 0x314a4a43 };
+enum job_flag { JOB_CHECK = 1 }; // compile only: the result is a list of what is wrong
 struct job_header {
   uint32_t magic;
   uint32_t code_bytes;
@@ -102,7 +103,7 @@ struct job_header {
   uint32_t max_result_nodes;
   uint64_t memory_bytes;
   uint32_t timeout_ms; // for RLIMIT_CPU only: the clock is kept outside
-  uint32_t reserved;
+  uint32_t flags;      // of enum job_flag
 };
 
 // ---- keeper -> cell ----

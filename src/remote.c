@@ -96,10 +96,12 @@ int remote_write(struct buf *out, const struct jail_run *run) {
   const char *code = run->payload + sizeof(struct job_header);
   const char *input = code + request->code_bytes;
   const char *env = input + request->input_bytes;
+  // A peer that does not know checks finds no `code`, and so has nothing to run.
+  const char *text = request->check ? "check" : "code";
   bool has_input = request->input_bytes != 4 || memcmp(input, "null", 4) != 0;
   int failed = add_text(out, "{\"language\":") ||
                add_text(out, request->language == JAIL_PYTHON ? "\"python\"" : "\"javascript\"") ||
-               add_field(out, "id", request->id) || add_name(out, "code") || add_string(out, code, request->code_bytes);
+               add_field(out, "id", request->id) || add_name(out, text) || add_string(out, code, request->code_bytes);
   if (has_input && request->input_bytes)
     failed = failed || add_name(out, "input") || buf_add(out, input, request->input_bytes);
   failed = failed || add_env(out, env, request->env_bytes) ||

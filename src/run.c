@@ -77,6 +77,7 @@ struct jail_run *jail_run_new(const struct jail_request *request, struct jail_er
     .max_result_nodes = request->max_result_nodes,
     .memory_bytes = (uint64_t)request->memory_mb << 20,
     .timeout_ms = request->timeout_ms,
+    .flags = request->check ? JOB_CHECK : 0,
   };
   memcpy(payload, &header, sizeof header);
   run->payload = payload;

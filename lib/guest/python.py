@@ -11,7 +11,6 @@ import atexit
 import ctypes
 import faulthandler
 import gc
-import importlib
 import importlib.util
 import io
 import json
@@ -19,26 +18,14 @@ import linecache
 import mmap
 import os
 import random
-import re
 import selectors
 import signal
-import site
 import sys
 import tempfile
 import time
 import types
 import uuid
 import _thread
-
-COMMON = '''
-abc array ast base64 binascii bisect calendar cmath codecs collections.abc concurrent.futures.thread contextlib contextvars
-copy csv dataclasses datetime decimal difflib email.message email.utils enum errno fractions functools getpass glob
-gzip hashlib heapq hmac html html.parser http.client inspect io ipaddress itertools json locale logging math mimetypes
-numbers operator os.path pathlib pickle platform pprint queue random re secrets shutil signal socket sqlite3 ssl stat
-statistics string struct subprocess tempfile textwrap threading time traceback types typing unicodedata urllib.parse
-urllib.request uuid warnings weakref xml.etree.ElementTree zipfile zlib zoneinfo
-'''.split()
-
 
 def sibling(name):
     """A module beside this file: -I keeps its folder out of sys.path."""
@@ -51,13 +38,18 @@ def sibling(name):
 
 values = sibling('python_values')
 errors = sibling('python_errors')
+preload = sibling('python_preload')
 FILE = errors.FILE
 
 
 class Job(ctypes.Structure):  # struct guest_job
     _fields_ = [(name, ctypes.c_void_p) for name in ('code', 'input', 'env')] \
         + [(name, ctypes.c_size_t) for name in ('code_bytes', 'input_bytes', 'env_bytes')] \
-        + [('memory_bytes', ctypes.c_uint64), ('max_result_bytes', ctypes.c_uint32), ('max_result_nodes', ctypes.c_uint32)]
+        + [('memory_bytes', ctypes.c_uint64), ('max_result_bytes', ctypes.c_uint32), ('max_result_nodes', ctypes.c_uint32), \
+           ('flags', ctypes.c_uint32)]
+
+
+JOB_CHECK = 1  # see src/protocol.h
 
 
 class NeverSettledError(Exception):
@@ -102,6 +94,13 @@ class Run:
         except BaseException as error:
             return self.fail(error)
         self.send(b'R', None, answer)
+
+    def check(self):
+        """Compiles as run() does, and runs nothing; the answer is a list of what is wrong."""
+        try:
+            self.send(b'R', None, dump(errors.of_compiling(self.compile, self.lines)))
+        except MemoryError as error:
+            self.fail(error)
 
     def value(self):
         space = sys.modules['__main__'].__dict__
@@ -229,42 +228,6 @@ def open_streams():
         setattr(sys, '__%s__' % name, stream)
 
 
-# Numeric libraries start threads when they are imported, which a fork would lose.
-SINGLE = ('BLIS', 'GOTO', 'MKL', 'NUMEXPR', 'OMP', 'OPENBLAS', 'VECLIB')
-
-
-class Misconfigured(Exception):
-    """The host's to mend: what it is and how, and no path of the cell's own."""
-
-    def __init__(self, name, cause):
-        why = ('%s: %s' % (type(cause).__name__, cause)).split('\n')[0][:1000]
-        why = re.sub(r' \(/rt/[^)]*\)|/rt/(?:site/\d+/|lib/)?', '', why)
-        super().__init__('config: preload %s: %s (install it for this interpreter, or name another with'
-                         ' { python: { path } })' % (name, why))
-
-
-def preload(site_dirs, names):
-    for library in SINGLE:
-        os.environ[library + '_NUM_THREADS'] = '1'
-    site.setquit()
-    site.setcopyright()
-    site.sethelper()
-    for folder in site_dirs:
-        site.addsitedir(folder)
-    for name in COMMON:
-        try:
-            importlib.import_module(name)
-        except ImportError:  # a Python built without it, or older than it
-            pass
-    for name in names:
-        try:
-            importlib.import_module(name)
-        except BaseException as error:
-            raise Misconfigured(name, error)
-    if 'ssl' in sys.modules:
-        sys.modules['ssl'].RAND_bytes(1)  # sets its generator up once; every cell re-seeds it
-
-
 KEPT = {'HOME', 'LANG', 'LC_ALL', 'LC_CTYPE', 'PATH', 'TMPDIR', 'TZ', 'USER', 'LOGNAME'}
 
 
@@ -275,8 +238,8 @@ def hide_boot():
     if hasattr(sys, 'orig_argv'):
         sys.orig_argv[:] = [sys.executable, FILE]
     atexit._clear()  # of the preloads: concurrent.futures would wait for threads
-    for name in ('code_jail_python_values', 'code_jail_python_errors'):
-        sys.modules.pop(name, None)
+    for name in [name for name in sys.modules if name.startswith('code_jail_')]:
+        del sys.modules[name]
 
 
 def fresh_main():
@@ -355,8 +318,8 @@ def boot():
         return bytes_.raw
 
     try:
-        preload(sites, names)
-    except Misconfigured as error:
+        preload.all_of(sites, names)
+    except preload.Misconfigured as error:
         library.cj_fail(str(error).encode('utf-8', 'replace'))
     except BaseException as error:
         library.cj_fail(('boot: %s: %s' % (type(error).__name__, error)).encode('utf-8', 'replace'))
@@ -390,7 +353,7 @@ def boot():
               job.max_result_bytes, job.max_result_nodes, send, library.cj_leave)
     cj_send, spoiled_bytes = library.cj_send, len(SPOILED)
     try:
-        run.run()
+        run.check() if job.flags & JOB_CHECK else run.run()
     finally:  # not reached, unless the code has broken what run() relies on
         cj_send(69, SPOILED, spoiled_bytes, None, 0)
 

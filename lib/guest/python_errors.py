@@ -113,3 +113,18 @@ def describe(error, lines):
         stack = '%s: %s' % (name, message)
     return {'name': name, 'message': message, 'line': line, 'column': column, 'sourceLine': source,
             'stack': cap(stack, STACK_MAX), 'path': None}
+
+
+CHECKED = ('name', 'message', 'line', 'column', 'sourceLine')
+
+
+def of_compiling(compile_text, lines):
+    """What is wrong with a text that is compiled, and not run."""
+    try:
+        compile_text()
+    except MemoryError:
+        raise
+    except BaseException as error:
+        described = describe(error, lines)
+        return [{key: described[key] for key in CHECKED}]
+    return []

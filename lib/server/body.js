@@ -53,7 +53,8 @@ function tooLarge(maxBodyBytes) {
 
 const SLICE = 1 << 20; // checked at a time: some milliseconds
 // What a field may take, escapes included. Only `input` may be large and have structure.
-const FIELD_BYTES = { __proto__: null, code: 6 * SIZES.codeBytes + 2, env: 8 * SIZES.envBytes };
+const CODE_BYTES = 6 * SIZES.codeBytes + 2;
+const FIELD_BYTES = { __proto__: null, code: CODE_BYTES, check: CODE_BYTES, env: 8 * SIZES.envBytes };
 const OTHER_BYTES = 4096;
 const FAULTS = ['', 'is not JSON', 'is not UTF-8', `is more than ${DEPTH} levels deep`, 'has too many values'];
 

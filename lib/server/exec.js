@@ -5,7 +5,7 @@
 const { Local } = require('../local.js');
 const { JailError } = require('../errors.js');
 const { readConfig } = require('../config.js');
-const { ISOLATIONS, LANGUAGES, readRequest } = require('../options.js');
+const { ISOLATIONS, LANGUAGES, readCheck, readRequest } = require('../options.js');
 const { describe, errorText, resultParts } = require('./answer.js');
 const { parseBody, readBody, refusal, tooLarge } = require('./body.js');
 const { requestFacts } = require('./log.js');
@@ -125,7 +125,8 @@ class Exec {
 
   read({ fields, input }, facts) {
     if (fields !== null && typeof fields === 'object') facts.id = fields.id;
-    const run = readRequest(fields, this.limits);
+    const run = readJob(fields, this.limits);
+    if (input !== null && run.isCheck) throw refusal(400, 'input is not a field of a check, which runs nothing');
     if (input !== null) {
       const bytes = Buffer.byteLength(input);
       const most = this.limits.caps.inputBytes;
@@ -190,6 +191,15 @@ class Exec {
     for (const one of this.active)
       one.abort(new JailError('ERR_JAIL_UNAVAILABLE', 'the service is going down; the run was stopped'));
   }
+}
+
+// A check's text is under a name of its own, so that who does not know checks has nothing to run.
+function readJob(fields, limits) {
+  const isCheck = fields !== null && typeof fields === 'object' && Object.hasOwn(fields, 'check');
+  if (!isCheck) return readRequest(fields, limits);
+  if (Object.hasOwn(fields, 'code')) throw refusal(400, 'code and check exclude each other');
+  const { check, ...rest } = fields;
+  return readCheck({ ...rest, code: check }, limits);
 }
 
 // Of an error of our own making: where, without the message.

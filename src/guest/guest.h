@@ -14,6 +14,7 @@ struct guest_job {                // borrowed: valid until the process ends
   size_t code_bytes, input_bytes, env_bytes;
   uint64_t memory_bytes;
   uint32_t max_result_bytes, max_result_nodes;
+  uint32_t flags; // of enum job_flag
 };
 
 // In the zygote, once it has booted, preloaded and is single-threaded: says

@@ -231,10 +231,10 @@ static napi_value number_of(napi_env env, double number) {
 }
 
 // take(code, input): a rehearsal's job, made of these; take(): the real one,
-// once. -> [code, input, env, maxResultBytes, maxResultNodes]
+// once. -> [code, input, env, maxResultBytes, maxResultNodes, flags]
 static napi_value js_take(napi_env env, napi_callback_info info) {
   size_t argc = 2;
-  napi_value argv[2], result, items[5];
+  napi_value argv[2], result, items[6];
   char code[1024], input[256];
   struct guest_job job = {
     .code = code, .input = input, .env = "", .max_result_bytes = 1 << 22, .max_result_nodes = 200000};
@@ -260,8 +260,9 @@ static napi_value js_take(napi_env env, napi_callback_info info) {
   items[2] = string_of(env, job.env, job.env_bytes);
   items[3] = number_of(env, job.max_result_bytes);
   items[4] = number_of(env, job.max_result_nodes);
-  napi_create_array_with_length(env, 5, &result);
-  for (uint32_t i = 0; i < 5; i++) {
+  items[5] = number_of(env, job.flags);
+  napi_create_array_with_length(env, 6, &result);
+  for (uint32_t i = 0; i < 6; i++) {
     if (!items[i])
       return fail(env, "The job does not fit into this runtime");
     napi_set_element(env, result, i, items[i]);

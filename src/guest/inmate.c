@@ -104,6 +104,7 @@ static void receive_job(struct guest_job *job, struct job_header *header, int fd
   job->memory_bytes = header->memory_bytes;
   job->max_result_bytes = header->max_result_bytes;
   job->max_result_nodes = header->max_result_nodes;
+  job->flags = header->flags;
   if (!(job->code = receive_part(job->code_bytes)) || !(job->input = receive_part(job->input_bytes)) ||
       !(job->env = receive_part(job->env_bytes)))
     hand_back();
