@@ -32,6 +32,7 @@ async function askService(config, verification) {
   const further = await furtherHeaders(config);
   const id = `verify-${crypto.randomUUID()}`;
   const body = JSON.stringify({ language: 'javascript', code: 'return 6 * 7', id });
+  /** @param {string | null} bearer @returns {Record<string, string>} */
   const headersOf = (bearer) => ({
     ...further,
     'content-type': 'application/json',
