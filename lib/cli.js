@@ -38,7 +38,7 @@ serve (the token comes from CODE_SANDBOX_TOKEN; see the README for the other var
 
 verify (without --url and --socket: the jail that the environment selects):
   --url URL                        a sandbox service; its token comes from CODE_SANDBOX_TOKEN, behind Cloud Run's IAM
-                                   the identity token from CODE_SANDBOX_ID_TOKEN, or by CODE_SANDBOX_IDENTITY=metadata
+                                   the identity token from CODE_SANDBOX_IDENTITY_TOKEN, or by CODE_SANDBOX_IDENTITY=metadata
   --socket PATH                    a jailer's socket
   --expect process|gvisor|microvm  the isolation that must be reported at least (default process)
   --json                           every check as JSON, nothing else

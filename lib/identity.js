@@ -148,11 +148,12 @@ function headersWithIdentity({ identity, audience, headers }, url) {
  * @param {NodeJS.ProcessEnv} env
  */
 function identityFromEnvironment(env) {
-  const { CODE_SANDBOX_IDENTITY: identity, CODE_SANDBOX_AUDIENCE: audience, CODE_SANDBOX_ID_TOKEN: token } = env;
+  const { CODE_SANDBOX_IDENTITY: identity, CODE_SANDBOX_AUDIENCE: audience, CODE_SANDBOX_IDENTITY_TOKEN: token } = env;
   if (identity && identity !== 'metadata')
     throw misconfigured(`CODE_SANDBOX_IDENTITY must be "metadata" or not set, not ${JSON.stringify(identity)}`);
-  if (identity && token) throw misconfigured('CODE_SANDBOX_IDENTITY and CODE_SANDBOX_ID_TOKEN: one of them, not both');
-  if (token && !/^[\w.-]+$/.test(token)) throw misconfigured('CODE_SANDBOX_ID_TOKEN is no identity token');
+  if (identity && token)
+    throw misconfigured('CODE_SANDBOX_IDENTITY and CODE_SANDBOX_IDENTITY_TOKEN: one of them, not both');
+  if (token && !/^[\w.-]+$/.test(token)) throw misconfigured('CODE_SANDBOX_IDENTITY_TOKEN is no identity token');
   return {
     ...(identity && { identity }),
     ...(identity && audience && { audience }),

@@ -201,7 +201,7 @@ describe('from the environment', () => {
   const set = (values) =>
     Object.assign(process.env, { CODE_SANDBOX_URL: service.url, CODE_SANDBOX_TOKEN: TOKEN }, values);
   afterEach(() => {
-    for (const name of [...names, 'CODE_SANDBOX_ID_TOKEN']) delete process.env[name];
+    for (const name of [...names, 'CODE_SANDBOX_IDENTITY_TOKEN']) delete process.env[name];
   });
 
   it('of the metadata server, or as it is given; none by default', async () => {
@@ -210,9 +210,9 @@ describe('from the environment', () => {
     await runCode(job);
     assert.equal(audienceOf(metadata.requests[0]), 'https://by-environment.test');
     delete process.env.CODE_SANDBOX_IDENTITY;
-    process.env.CODE_SANDBOX_ID_TOKEN = 'a.b.c';
+    process.env.CODE_SANDBOX_IDENTITY_TOKEN = 'a.b.c';
     await runCode(job);
-    delete process.env.CODE_SANDBOX_ID_TOKEN;
+    delete process.env.CODE_SANDBOX_IDENTITY_TOKEN;
     await runCode(job);
     assert.match(sent()[0], /^Bearer [\w-]+\./);
     assert.deepEqual(sent().slice(1), ['Bearer a.b.c', undefined]);
@@ -221,7 +221,7 @@ describe('from the environment', () => {
   it('what is wrong there is named', async () => {
     set({ CODE_SANDBOX_IDENTITY: 'gcloud' });
     assert.match((await errorOf(runCode(job))).message, /CODE_SANDBOX_IDENTITY must be "metadata"/);
-    set({ CODE_SANDBOX_IDENTITY: 'metadata', CODE_SANDBOX_ID_TOKEN: 'a.b.c' });
+    set({ CODE_SANDBOX_IDENTITY: 'metadata', CODE_SANDBOX_IDENTITY_TOKEN: 'a.b.c' });
     assert.match((await errorOf(runCode(job))).message, /one of them, not both/);
     assert.throws(() => createJail({ url: service.url, token: TOKEN, identity: true }), /identity must be "metadata"/);
     assert.deepEqual(sent(), []);
