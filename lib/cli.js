@@ -30,7 +30,7 @@ run:
   --json                           the whole IsolatedRunResult as JSON, nothing else
   --quiet                          no summary
 
-serve (the token comes from CODE_SANDBOX_TOKEN; see the README for the other variables):
+serve (the token comes from CODE_SANDBOX_TOKEN; docs/production.md has the other variables):
   --port PORT                      default: PORT, or 8080; 0 for any
   --host ADDRESS                   default: CODE_SANDBOX_HOST, or 127.0.0.1
   --socket PATH                    a Unix socket instead, for HTTP as well
