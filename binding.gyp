@@ -18,7 +18,7 @@
         'src/json.c', 'src/json_scan.c', 'src/text.c', 'src/buf.c', 'src/error.c',
         'src/remote.c', 'src/backend_http.c', 'src/backend_http_request.c', 'src/backend_http_failure.c',
         'src/backend_http_curl.c', 'src/backend_http_connection.c',
-        'src/backend_http_trust.c', 'src/http_answer.c', 'src/addon_open.c',
+        'src/backend_http_trust.c', 'src/http_answer.c', 'src/peer_error.c', 'src/backend_socket.c', 'src/backend_socket_link.c', 'src/addon_open.c',
       ],
       # libcurl, its OpenSSL and nghttp2 lie within, and bind to nothing outside: Node exports symbols of the same names.
       'include_dirs': ['<!(node scripts/build-curl.js --print include)'],

@@ -19,8 +19,8 @@ export type Language = 'javascript' | 'python';
  * How strongly a run is kept apart, weakest first.
  *
  * - `process`: a process behind kernel walls, on the host's own kernel. What the local jail gives.
- * - `gvisor`: a kernel in user space between the code and the host's. Only from a sandbox service.
- * - `microvm`: a virtual machine with a kernel of its own. Only from a sandbox service.
+ * - `gvisor`: a kernel in user space between the code and the host's. From a sandbox service or a jailer.
+ * - `microvm`: a virtual machine with a kernel of its own. From a jailer alone.
  */
 export type Isolation = 'process' | 'gvisor' | 'microvm';
 
@@ -224,10 +224,15 @@ export interface CodeCheck {
 /** A jail of one's own. Every field is optional; what is wrong throws ERR_JAIL_CONFIG. */
 export interface JailConfig {
   /**
-   * A Firecracker jailer's socket. This build does not contain that backend: selecting it,
-   * here or by FIRECRACKER_SOCKET (Linux), is ERR_JAIL_CONFIG, never a weaker jail.
+   * A jailer's Unix socket (Linux): one JSON line out, one JSON object back; see docs/jailer.md.
+   * The environment's name is FIRECRACKER_SOCKET. At most 107 bytes.
    */
   socket?: string;
+  /**
+   * The uid that must listen there (whoever called listen(): under systemd's socket activation root);
+   * otherwise nothing is sent. Default: not asked; least 0, cap 4294967294.
+   */
+  socketOwner?: number;
   /**
    * A sandbox service's base URL, over HTTP/2 where it is offered. https:, or http: to
    * loopback; without user, query and fragment. The environment's name is CODE_SANDBOX_URL.
@@ -253,7 +258,7 @@ export interface JailConfig {
   audience?: string;
   /** `http://[user:password@]host:port` that is asked for a tunnel to an https: `url`. The environment's proxies are never used. */
   proxy?: string;
-  /** Connections to the service, and runs there at a time. Default 64, least 1, cap 1024. */
+  /** Connections to the service or jailer, and runs there at a time. Default 64, least 1, cap 1024. */
   maxConnections?: number;
 
   /** Run although files, network or signals cannot be walled off; results then say `unverified`. Default false. */
@@ -306,7 +311,7 @@ export interface JailConfig {
 }
 
 export interface JailStats {
-  backend: 'local' | 'http';
+  backend: 'local' | 'http' | 'socket';
   /** Waiting now, and running now. */
   queued: number;
   running: number;
@@ -395,7 +400,7 @@ export interface Doctor {
   node: string;
   root: boolean;
   /** What runCode would use now. */
-  selects: { backend: 'local' | 'http' | 'socket'; because: string; contained: boolean };
+  selects: { backend: 'local' | 'http' | 'socket'; because: string };
   /** libcurl and its TLS; `static`: the addon's own. null without a native build. */
   http: string | null;
   runtimes: {

@@ -264,7 +264,6 @@ function doctorText(report) {
     `${colour.bold(`code-jail ${report.version}`)} on ${report.platform}, Node ${report.node}, ${report.root ? 'root' : 'not root'}`,
     `The environment selects: ${colour.bold(report.selects.backend)} (${report.selects.because})`,
     `HTTP by libcurl: ${report.http}`,
-    ...(report.selects.contained ? [] : ['Below: the local jail, which is not used for it.']),
     '',
     colour.bold('Runtimes'),
   ];

@@ -38,8 +38,11 @@ const CONFIG_NUMBERS = {
   idleMs: { unit: 'ms', min: 100, default: 60000, cap: 86400000 },
 };
 
+const UID = { unit: 'a uid', min: 0, cap: 0xfffffffe };
+
 const CONFIG_OTHERS = [
   'socket',
+  'socketOwner',
   'url',
   'token',
   'ca',
@@ -176,6 +179,7 @@ function readConfig(config) {
   return {
     numbers,
     socket: /** @type {string | undefined} */ (given.socket),
+    socketOwner: given.socketOwner === undefined ? -1 : configNumber('socketOwner', given.socketOwner, UID),
     url: /** @type {string | undefined} */ (given.url),
     token: /** @type {string | undefined} */ (given.token),
     ca: /** @type {string | undefined} */ (given.ca),

@@ -55,9 +55,6 @@ function remedyFor(layer, reason) {
   return /** @type {string | null} */ (found?.[2] ?? null);
 }
 
-// The backends that this build contains.
-const CONTAINED = ['local', 'http'];
-
 /** The runtime's path, as the local jail chooses it. */
 function runtimePath(language, config) {
   if (language === 'javascript') return config.node?.path ?? process.execPath;
@@ -69,16 +66,12 @@ function runtimePath(language, config) {
   return found ?? null;
 }
 
-/** Which jail the environment selects, and by what. @param {NodeJS.ProcessEnv} env @param {object} config */
-function selection(env, config) {
-  const { socket, url } = /** @type {{ socket?: string, url?: string }} */ (config);
-  if (socket) return { backend: 'socket', because: 'config.socket' };
-  if (url) return { backend: 'http', because: 'config.url' };
-  if (env.FIRECRACKER_SOCKET && process.platform === 'linux')
-    return { backend: 'socket', because: 'FIRECRACKER_SOCKET' };
-  if (env.CODE_SANDBOX_URL) return { backend: 'http', because: 'CODE_SANDBOX_URL' };
-  return { backend: 'local', because: 'neither FIRECRACKER_SOCKET nor CODE_SANDBOX_URL is set' };
-}
+// What selects a jail, in words, where its name alone does not say it.
+const BECAUSE = {
+  socket: 'config.socket',
+  url: 'config.url',
+  '': 'neither FIRECRACKER_SOCKET nor CODE_SANDBOX_URL is set',
+};
 
 /** libcurl and its TLS, and whether they are the addon's own; null without a native build. */
 function httpVersion() {
@@ -132,14 +125,6 @@ async function examine(jail, { language, code }) {
   }
 }
 
-/** The jail that is selected; where this version has none such, the local one, to tell of it. */
-function openSelected({ because }, config) {
-  const { createJail, makeJail, NAMES } = require('./run-code.js'); // which loads the addon
-  if (because !== NAMES.url) return createJail(config);
-  const { CODE_SANDBOX_URL: url, CODE_SANDBOX_TOKEN: token } = process.env;
-  return makeJail({ ...config, url, token }, { names: NAMES });
-}
-
 /** Each layer once: it stands if it stands in every language that ran. */
 function mergeLayers(runs) {
   const ran = runs.filter((run) => run.ok);
@@ -156,7 +141,7 @@ function mergeLayers(runs) {
 }
 
 /**
- * Examines this host, or the service it is set to use, by one run per language.
+ * Examines this host, or the service or jailer it is set to use, by one run per language.
  *
  * @param {object} [config] as for createJail
  * @returns {Promise<object>} see Doctor in index.d.ts
@@ -164,13 +149,13 @@ function mergeLayers(runs) {
 async function doctor(config = {}) {
   const { version } = require('../package.json');
   const runtimes = [];
-  const selects = selection(process.env, config);
+  const { backend, because, open } = require('./run-code.js').selected(config);
   let failure = null;
   try {
-    const jail = openSelected(selects, config);
+    const jail = open(); // which loads the addon
     try {
       for (const one of LANGUAGES) {
-        const path = selects.backend === 'http' ? null : runtimePath(one.language, config);
+        const path = backend === 'local' ? runtimePath(one.language, config) : null;
         runtimes.push({ ...(await examine(jail, one)), path });
       }
     } finally {
@@ -179,19 +164,13 @@ async function doctor(config = {}) {
   } catch (error) {
     failure = describe(error);
   }
-  const contained = CONTAINED.includes(selects.backend);
-  if (!contained && failure === null)
-    failure = {
-      code: 'ERR_JAIL_CONFIG',
-      message: `${selects.because} selects the ${selects.backend} backend, which this version does not contain: every runCode is refused`,
-    };
   return {
     ok: failure === null && runtimes.every((run) => run.ok),
     version,
     platform: `${os.type()} ${os.release()} ${os.arch()}`,
     node: process.version,
     root: process.getuid?.() === 0,
-    selects: { ...selects, contained },
+    selects: { backend, because: BECAUSE[because] ?? because },
     http: httpVersion(),
     runtimes,
     layers: mergeLayers(runtimes),
@@ -199,4 +178,4 @@ async function doctor(config = {}) {
   };
 }
 
-module.exports = { doctor, remedyFor, selection };
+module.exports = { doctor, remedyFor };

@@ -3,17 +3,13 @@
 // takes time happens in C; here the configuration is read and the call handed over.
 
 const crypto = require('node:crypto');
-const { FLAGS, Call, connect, submitted, ask, letGo, reasonOf } = require('./calls.js');
+const { letGo, reasonOf } = require('./calls.js');
 const { JailError, invalid, isJailError, misconfigured } = require('./errors.js');
 const { headerText, readProxy, readToken, readUrl, roots } = require('./http-options.js');
 const { headersWithIdentity } = require('./identity.js');
-const native = require('./native.js');
+const { Remote } = require('./remote.js');
 
 const HEADERS_MS = 10000; // how long a `headers` function may take
-
-function closedError() {
-  return new JailError('ERR_JAIL_CLOSED', 'the jail has been closed', { backend: 'http' });
-}
 
 /** @param {unknown} cause @param {string} what */
 function noHeaders(cause, what) {
@@ -24,7 +20,7 @@ function noHeaders(cause, what) {
   });
 }
 
-class Http {
+class Http extends Remote {
   /**
    * @param {import('./config.js').Config} config
    * @param {{ shared?: boolean, names?: { url: string, token: string } }} [how] shared: one for the whole process
@@ -40,22 +36,22 @@ class Http {
     const ca = isTls ? roots(config.ca) : null;
     const proxy = config.proxy === undefined ? null : readProxy(config.proxy);
     const headers = headersWithIdentity(config, url);
-    this.headers = typeof headers === 'function' ? headers : null;
-    this.headerText = this.headers ? null : headerText(headers);
-    /** @type {Promise<void> | null} */
-    this.closed = null;
-    this.addon = native.load();
-    this.handle = this.addon.openHttp(
-      connect(),
-      shared ? keyOf([url, token, ca, proxy, numbers]) : null,
-      numbers.maxConnections,
-      numbers.maxQueue,
-      numbers.queueTimeoutMs,
-      url,
-      token,
-      ca,
-      proxy,
+    const text = typeof headers === 'function' ? null : headerText(headers);
+    super('http', (addon, client) =>
+      addon.openHttp(
+        client,
+        shared ? keyOf([url, token, ca, proxy, numbers]) : null,
+        numbers.maxConnections,
+        numbers.maxQueue,
+        numbers.queueTimeoutMs,
+        url,
+        token,
+        ca,
+        proxy,
+      ),
     );
+    this.headers = typeof headers === 'function' ? headers : null;
+    this.headerText = text;
   }
 
   /**
@@ -63,34 +59,9 @@ class Http {
    * @param {AbortSignal | null} signal not aborted
    */
   run(request, signal, resolve, reject) {
-    if (this.closed) throw closedError();
+    this.assertOpen();
     if (this.headers === null) this.submit(request, signal, resolve, reject, this.headerText);
     else this.runWithHeaders(request, signal, resolve, reject);
-  }
-
-  /** @param {string | null} headers */
-  submit(request, signal, resolve, reject, headers) {
-    if (this.closed) throw closedError();
-    const call = new Call('http', this.handle, resolve, reject, request.id, request.asText);
-    const failure = this.addon.submit(
-      this.handle,
-      call.ticket,
-      request.language,
-      request.code,
-      request.input,
-      request.env,
-      request.tenant,
-      request.timeoutMs,
-      request.memoryMb,
-      request.maxOutputBytes,
-      request.maxResultBytes,
-      request.maxResultNodes,
-      request.isCheck ? FLAGS.check : 0,
-      request.minIsolation + 1,
-      request.id,
-      headers,
-    );
-    submitted(call, failure, signal);
   }
 
   // The caller's function first: it may fetch an identity token. It has its own
@@ -125,38 +96,6 @@ class Http {
         (headers) => end(submit, headers),
         (error) => end(reject, isJailError(error) ? error : noHeaders(error, 'has failed')),
       );
-  }
-
-  /** Opens a connection. @returns {Promise<void>} */
-  warm() {
-    return ask('http', this.handle, (ticket) => {
-      if (this.closed) throw closedError();
-      this.addon.warm(this.handle, ticket, 0);
-    });
-  }
-
-  stats() {
-    if (this.closed) throw closedError();
-    const [queued, running, settled, refused, queuedBytes, runningMemoryMb] = this.addon.stats(this.handle);
-    return {
-      backend: 'http',
-      queued,
-      running,
-      settled,
-      refused,
-      queuedBytes,
-      runningMemoryMb,
-      parked: { javascript: 0, python: 0 },
-      cells: { javascript: 0, python: 0 },
-      zygotes: 0,
-      zygoteStarts: 0,
-    };
-  }
-
-  /** @returns {Promise<void>} */
-  close() {
-    this.closed ??= ask('http', this.handle, (ticket) => this.addon.close(this.handle, ticket));
-    return this.closed;
   }
 }
 

@@ -6,10 +6,11 @@
 const { toCheck } = require('./check.js');
 const { readConfig } = require('./config.js');
 const { identityFromEnvironment } = require('./identity.js');
-const { JailError, invalid, isJailError, misconfigured } = require('./errors.js');
+const { invalid, isJailError, misconfigured } = require('./errors.js');
 const { Http } = require('./http.js');
 const { Local } = require('./local.js');
 const { LANGUAGES, readCheck, readRequest } = require('./options.js');
+const { Socket } = require('./socket.js');
 
 const CALL_OPTIONS = ['signal'];
 
@@ -24,15 +25,6 @@ function select(config, env) {
   if (env && process.platform === 'linux' && env.FIRECRACKER_SOCKET) return ['socket', 'FIRECRACKER_SOCKET'];
   if (env && env.CODE_SANDBOX_URL) return ['http', 'CODE_SANDBOX_URL'];
   return ['local', ''];
-}
-
-/** @param {string} backend @param {string} because */
-function notInThisBuild(backend, because) {
-  return new JailError(
-    'ERR_JAIL_CONFIG',
-    `${because} selects the ${backend} backend, which this build of code-jail does not contain; nothing weaker is used instead`,
-    { backend },
-  );
 }
 
 /** @param {any} options @returns {AbortSignal | null} */
@@ -94,12 +86,11 @@ function readLanguages(languages) {
   return languages;
 }
 
-/** @param {string} backend @param {string} because @param {import('./config.js').Config} read @param {object} [how] */
-function open(backend, because, read, how) {
+/** @param {string} backend @param {import('./config.js').Config} read @param {object} [how] */
+function open(backend, read, how) {
   if (backend === 'http') return new Http(read, how);
-  if (backend !== 'local') throw notInThisBuild(backend, because);
-  if (process.platform !== 'linux') throw misconfigured(`this build has no local jail for ${process.platform}`);
-  return new Local(read, how);
+  if (process.platform !== 'linux') throw misconfigured(`this build has no ${backend} jail for ${process.platform}`);
+  return backend === 'socket' ? new Socket(read, how) : new Local(read, how);
 }
 
 /**
@@ -108,8 +99,7 @@ function open(backend, because, read, how) {
  */
 function makeJail(config, how) {
   const read = readConfig(config);
-  const [backend, because] = select(read, null);
-  const chosen = open(backend, because, read, how);
+  const chosen = open(select(read, null)[0], read, how);
   const jail = {
     runCode: (request, options) => submit(chosen, read.limits, request, options),
     checkCode: (request, options) => check(chosen, read.limits, request, options),
@@ -131,14 +121,19 @@ function createJail(config = {}) {
 /** The last default jail of each kind, and what it was made of. @type {Record<string, any>} */
 const defaults = {};
 
-const NAMES = { url: 'CODE_SANDBOX_URL', token: 'CODE_SANDBOX_TOKEN' };
-const HTTP_VARIABLES = [
-  NAMES.url,
-  NAMES.token,
-  'CODE_SANDBOX_IDENTITY',
-  'CODE_SANDBOX_AUDIENCE',
-  'CODE_SANDBOX_IDENTITY_TOKEN',
-];
+const NAMES = { socket: 'FIRECRACKER_SOCKET', url: 'CODE_SANDBOX_URL', token: 'CODE_SANDBOX_TOKEN' };
+const VARIABLES = {
+  socket: [NAMES.socket],
+  http: [NAMES.url, NAMES.token, 'CODE_SANDBOX_IDENTITY', 'CODE_SANDBOX_AUDIENCE', 'CODE_SANDBOX_IDENTITY_TOKEN'],
+  local: [],
+};
+
+/** What the environment says of the backend that it selects. @param {string} backend @param {NodeJS.ProcessEnv} env */
+function settingsOf(backend, env) {
+  if (backend === 'socket') return { socket: env[NAMES.socket] };
+  if (backend === 'local') return {};
+  return { url: env[NAMES.url], token: env[NAMES.token], ...identityFromEnvironment(env) };
+}
 
 /**
  * A jail of one's own where runCode would go now: as configured, and otherwise by the environment.
@@ -147,26 +142,19 @@ const HTTP_VARIABLES = [
  */
 function selected(config, env = process.env) {
   const [backend, because] = select(config, env);
-  const { CODE_SANDBOX_URL: url, CODE_SANDBOX_TOKEN: token, FIRECRACKER_SOCKET: socket } = env;
-  const found = because === 'FIRECRACKER_SOCKET' ? { socket } : because === NAMES.url ? { url, token } : {};
-  const whole = { ...(backend === 'http' && identityFromEnvironment(env)), ...config, ...found };
-  return {
-    backend,
-    because,
-    config: whole,
-    open: () => makeJail(whole, because === NAMES.url ? { names: NAMES } : {}),
-  };
+  const byEnv = because === NAMES.url || because === NAMES.socket;
+  const { url, token, socket, ...more } = /** @type {any} */ (settingsOf(backend, env));
+  const whole = { ...more, ...config, ...(byEnv && { url, token, socket }) };
+  return { backend, because, config: whole, open: () => makeJail(whole, byEnv ? { names: NAMES } : {}) };
 }
 
-/** @param {string} backend @param {string} because */
-function defaultJail(backend, because) {
-  const isHttp = backend === 'http';
-  const made = isHttp ? HTTP_VARIABLES.map((name) => process.env[name]) : [];
+/** @param {string} backend */
+function defaultJail(backend) {
+  const made = VARIABLES[backend].map((name) => process.env[name]);
   const last = defaults[backend];
   if (last?.made.every((value, i) => value === made[i])) return last;
-  const [url, token] = made;
-  const read = readConfig(isHttp ? { url, token, ...identityFromEnvironment(process.env) } : {});
-  const jail = open(backend, because, read, { shared: true, names: NAMES });
+  const read = readConfig(settingsOf(backend, process.env));
+  const jail = open(backend, read, { shared: true, names: NAMES });
   defaults[backend] = { jail, limits: read.limits, made }; // one that it replaces ends with its last run
   return defaults[backend];
 }
@@ -174,8 +162,7 @@ function defaultJail(backend, because) {
 /** @param {typeof submit} how @returns {Promise<any>} */
 function byDefault(how, request, options) {
   try {
-    const [backend, because] = select({}, process.env);
-    const { jail, limits } = defaultJail(backend, because);
+    const { jail, limits } = defaultJail(select({}, process.env)[0]);
     return how(jail, limits, request, options);
   } catch (error) {
     return Promise.reject(error);
@@ -188,4 +175,4 @@ const runCode = (request, options) => byDefault(submit, request, options);
 /** @param {unknown} request @param {{ signal?: AbortSignal }} [options] */
 const checkCode = (request, options) => byDefault(check, request, options);
 
-module.exports = { runCode, checkCode, createJail, makeJail, selected, NAMES };
+module.exports = { runCode, checkCode, createJail, makeJail, select, selected, NAMES };

@@ -192,6 +192,10 @@ static napi_value js_open_http(napi_env env, napi_callback_info info) {
   return open_with(env, info, open_args_read_http);
 }
 
+static napi_value js_open_socket(napi_env env, napi_callback_info info) {
+  return open_with(env, info, open_args_read_socket);
+}
+
 static struct handle *handle_of(napi_env env, napi_value value) {
   void *pointer = NULL;
   if (!value_external(env, value, &pointer) || !((struct handle *)pointer)->client->user) {
@@ -301,12 +305,20 @@ NAPI_MODULE_INIT() {
   static const struct {
     const char *name;
     napi_callback call;
-  } functions[] = {
-    {"connect", js_connect}, {"open", js_open},          {"openHttp", js_open_http},    {"submit", js_submit},
-    {"cancel", js_cancel},   {"warm", js_warm},          {"close", js_close},           {"stats", js_stats},
-    {"place", js_place},     {"replace", addon_replace}, {"scanBody", addon_scan_body}, {"splitBody", addon_split_body},
-    {"hide", addon_hide},
-  };
+  } functions[] = {{"connect", js_connect},
+                   {"open", js_open},
+                   {"openHttp", js_open_http},
+                   {"openSocket", js_open_socket},
+                   {"submit", js_submit},
+                   {"cancel", js_cancel},
+                   {"warm", js_warm},
+                   {"close", js_close},
+                   {"stats", js_stats},
+                   {"place", js_place},
+                   {"replace", addon_replace},
+                   {"scanBody", addon_scan_body},
+                   {"splitBody", addon_split_body},
+                   {"hide", addon_hide}};
   napi_value function;
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
     napi_create_function(env, functions[i].name, NAPI_AUTO_LENGTH, functions[i].call, NULL, &function);

@@ -15,6 +15,7 @@ void open_args_free(struct open_args *args) {
   free(args->token);
   free(args->ca);
   free(args->proxy);
+  free(args->socket);
   for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
     free(args->boot[i]);
 }
@@ -58,5 +59,22 @@ bool open_args_read_http(napi_env env, napi_value *from, struct open_args *args)
   config->token = args->token;
   config->ca = args->ca;
   config->proxy = args->proxy;
+  return true;
+}
+
+bool open_args_read_socket(napi_env env, napi_value *from, struct open_args *args) {
+  struct jail_config *config = &args->config;
+  size_t bytes;
+  double owner;
+  bool fine = value_utf8_copy(env, from[1], &args->key, &bytes) &&
+              value_uint32(env, from[2], &config->max_concurrent) && value_uint32(env, from[3], &config->max_queue) &&
+              value_uint32(env, from[4], &config->queue_timeout_ms) &&
+              value_utf8_copy(env, from[5], &args->socket, &bytes) && value_double(env, from[6], &owner);
+  if (!fine || !args->socket || config->max_concurrent == 0 || !(owner >= -1 && owner <= UINT32_MAX))
+    return false;
+  config->max_total_memory_mb = UINT64_MAX; // memory is the peer's
+  config->key = args->key;
+  config->socket = args->socket;
+  config->socket_owner = (int64_t)owner;
   return true;
 }

@@ -9,7 +9,7 @@
 enum { OPEN_ARGS_MAX = 14 };
 
 struct open_args { // zeroed first; owns what config borrows, also after a failure
-  char *key, *keeper, *boot[JAIL_LANGUAGE_COUNT], *url, *token, *ca, *proxy;
+  char *key, *keeper, *boot[JAIL_LANGUAGE_COUNT], *url, *token, *ca, *proxy, *socket;
   struct jail_config config;
 };
 void open_args_free(struct open_args *args);
@@ -20,5 +20,8 @@ bool open_args_read(napi_env env, napi_value *from, struct open_args *args);
 
 // openHttp(client, key, maxConcurrent, maxQueue, queueTimeoutMs, url, token, ca, proxy) -> jail
 bool open_args_read_http(napi_env env, napi_value *from, struct open_args *args);
+
+// openSocket(client, key, maxConcurrent, maxQueue, queueTimeoutMs, path, owner's uid or -1) -> jail
+bool open_args_read_socket(napi_env env, napi_value *from, struct open_args *args);
 
 #endif

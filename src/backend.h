@@ -29,5 +29,6 @@ struct backend_ops {
 // One per kind. Borrows the pool, whose config it reads. NULL without memory.
 struct backend *backend_local_new(struct pool *pool);
 struct backend *backend_http_new(struct pool *pool);
+struct backend *backend_socket_new(struct pool *pool);
 
 #endif

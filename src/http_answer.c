@@ -9,11 +9,10 @@
 #include <string.h>
 
 #include "error.h"
-#include "json.h"
+#include "peer_error.h"
 #include "remote.h"
-#include "text.h"
 
-enum { LOOK_MAX = 8192, EXCERPT_MAX = 160, PEER_NODES_MAX = 64, SECRET_MIN = 6 };
+enum { LOOK_MAX = PEER_ERROR_TEXT_MAX, EXCERPT_MAX = 160, SECRET_MIN = 6 };
 
 // ---- secrets ----
 
@@ -97,54 +96,13 @@ static void excerpt(char *out, const struct http_answer *answer, const struct ja
   shorten(out);
 }
 
-static void copy_text(char *out, const struct jail_text *text) {
-  size_t size = 0;
-  for (size_t i = 0; i < text->units && size < LOOK_MAX - 1; i++) {
-    unsigned unit = text->wide ? ((const uint16_t *)text->data)[i] : ((const unsigned char *)text->data)[i];
-    out[size++] = unit >= ' ' && unit < 0x7F ? (char)unit : unit < ' ' ? ' ' : '?';
-  }
-  out[size] = 0;
-}
-
-// { "error": { "code", "message", "retryAfterMs" } }, as our own service answers.
-struct peer_error {
-  bool present;
-  enum jail_code code; // JAIL_OK: none that we know
-  int64_t retry_after_ms;
-  char message[LOOK_MAX];
-};
-
-static enum jail_code code_named(const struct json_doc *doc, int value) {
-  for (int code = JAIL_INVALID_REQUEST; code < JAIL_CANCELLED; code++)
-    if (json_equals(doc, value, jail_code_name((enum jail_code)code)))
-      return (enum jail_code)code;
-  return JAIL_OK;
-}
-
+// As our own service refuses; without secrets.
 static void read_peer_error(struct peer_error *peer, const struct http_answer *answer, const struct jail_run *run) {
-  struct json_doc doc;
-  struct jail_text text = {0};
-  peer->present = false;
-  peer->code = JAIL_OK;
-  peer->retry_after_ms = answer->retry_after_ms;
-  peer->message[0] = 0;
-  if (json_parse(&doc, answer->body, answer->size, PEER_NODES_MAX))
-    return;
-  int error = json_member(&doc, 0, "error");
-  peer->present = json_is_object(&doc, error);
-  if (peer->present) {
-    int64_t ms;
-    peer->code = code_named(&doc, json_member(&doc, error, "code"));
-    if (json_integer(&doc, json_member(&doc, error, "retryAfterMs"), &ms) && ms >= 0)
-      peer->retry_after_ms = ms;
-    if (json_text(&doc, json_member(&doc, error, "message"), &text)) {
-      copy_text(peer->message, &text);
-      mask_all(peer->message, run, answer->token);
-      peer->message[sizeof((struct jail_error *)0)->message - 1] = 0;
-    }
-    text_free(&text);
-  }
-  json_free(&doc);
+  peer_error_read(peer, answer->body, answer->size);
+  if (peer->retry_after_ms < 0)
+    peer->retry_after_ms = answer->retry_after_ms;
+  mask_all(peer->message, run, answer->token);
+  peer->message[sizeof((struct jail_error *)0)->message - 1] = 0;
 }
 
 // ---- errors ----
@@ -162,22 +120,6 @@ enum jail_code http_error(struct jail_error *error, enum jail_code code, const s
   return code;
 }
 
-// The peer's own word counts, where it may say such a thing about itself.
-static enum jail_code refine(enum jail_code code, enum jail_code said) {
-  switch (said) {
-  case JAIL_INVALID_REQUEST:
-  case JAIL_OVERLOADED:
-  case JAIL_QUEUE_TIMEOUT:
-  case JAIL_DEADLINE:
-  case JAIL_ISOLATION:
-  case JAIL_UNAVAILABLE:
-  case JAIL_PROTOCOL:
-    return said;
-  default: // its configuration or its end is not ours
-    return code;
-  }
-}
-
 static enum jail_code code_for(long status, const struct peer_error *peer) {
   if (status == 401 || status == 403)
     return JAIL_UNAUTHORIZED;
@@ -186,10 +128,10 @@ static enum jail_code code_for(long status, const struct peer_error *peer) {
   if (status < 400)
     return JAIL_PROTOCOL;
   if (status == 400 || status == 413 || status == 422)
-    return refine(JAIL_INVALID_REQUEST, peer->code);
+    return peer_error_code(peer, JAIL_INVALID_REQUEST);
   if (status == 429)
     return peer->code == JAIL_QUEUE_TIMEOUT ? JAIL_QUEUE_TIMEOUT : JAIL_OVERLOADED;
-  return refine(status < 500 && status != 408 && status != 425 ? JAIL_PROTOCOL : JAIL_UNAVAILABLE, peer->code);
+  return peer_error_code(peer, status < 500 && status != 408 && status != 425 ? JAIL_PROTOCOL : JAIL_UNAVAILABLE);
 }
 
 static const char *hint(long status) {

@@ -120,6 +120,9 @@ struct jail_config {                     // everything borrowed for the call, an
   const char *ca;    // PEM: whom to trust, for https
   size_t ca_bytes;
   const char *proxy; // URL; NULL: none
+  // A jail elsewhere instead, on a Unix socket. max_concurrent as for HTTP.
+  const char *socket;   // absolute path; NULL: none
+  int64_t socket_owner; // the uid that must listen there; -1: not asked
 };
 
 struct jail; // one user's handle

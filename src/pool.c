@@ -19,6 +19,7 @@ static void free_config(struct jail_config *config) {
   free((char *)config->url);
   free((char *)config->ca);
   free((char *)config->proxy);
+  free((char *)config->socket);
   for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
     free((char *)config->boot[i]);
 }
@@ -51,6 +52,7 @@ struct pool *pool_new(const struct jail_config *config) {
   pool->config.token = copy_text(config->token, &complete);
   pool->config.ca = copy_text(config->ca, &complete);
   pool->config.proxy = copy_text(config->proxy, &complete);
+  pool->config.socket = copy_text(config->socket, &complete);
   for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++) {
     pool->config.boot[i] = config->boot[i] ? copy(config->boot[i], config->boot_bytes[i]) : NULL;
     complete = complete && (pool->config.boot[i] || !config->boot[i]);
@@ -69,7 +71,9 @@ void pool_free(struct pool *pool) {
 }
 
 static struct backend *backend_of(struct pool *pool) {
-  if (!pool->backend)
+  if (!pool->backend && pool->config.socket)
+    pool->backend = backend_socket_new(pool);
+  else if (!pool->backend)
     pool->backend = pool->config.url ? backend_http_new(pool) : backend_local_new(pool);
   return pool->backend;
 }
@@ -234,7 +238,7 @@ static void on_queued_too_long(struct engine_timer *timer) {
 // ---- what users ask for ----
 
 static bool has_language(const struct pool *pool, unsigned language) {
-  return pool->config.url || pool->config.boot[language];
+  return pool->config.url || pool->config.socket || pool->config.boot[language];
 }
 
 static enum jail_code refuse_submit(struct pool *pool, struct jail_run *run, struct jail_error *error) {

@@ -220,7 +220,7 @@ describe('code-jail doctor', () => {
   it('is not ready where the environment selects a jail that cannot be used', async () => {
     const none = { FIRECRACKER_SOCKET: '', CODE_SANDBOX_URL: '', CODE_SANDBOX_TOKEN: '' };
     const bad = {
-      FIRECRACKER_SOCKET: { FIRECRACKER_SOCKET: '/x' },
+      'the jailer at /x': { FIRECRACKER_SOCKET: '/x' },
       CODE_SANDBOX_TOKEN: { CODE_SANDBOX_URL: 'http://127.0.0.1:9' },
       'the local jail|127.0.0.1|service': {
         CODE_SANDBOX_URL: 'http://127.0.0.1:9',
