@@ -59,5 +59,17 @@
       'sources': ['src/agent/initrd.c'],
       'ldflags': ['-static'],
     },
+    {
+      'target_name': 'code-jail-agent',  # pid 1 of a microVM
+      'type': 'executable',
+      'sources': ['src/agent/agent.c'],
+      'ldflags': ['-static'],
+    },
+    {
+      'target_name': 'code-jail-warden',  # starts and ends a VM's process
+      'type': 'executable',
+      'sources': ['src/agent/warden.c'],
+      'ldflags': ['-static'],
+    },
   ],
 }

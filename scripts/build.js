@@ -21,7 +21,9 @@ const RESULTS = [
   'guest_python.so',
   'code-jail-keeper',
   'code-jail-launcher',
+  'code-jail-agent',
   'code-jail-initrd',
+  'code-jail-warden',
 ];
 
 function listFiles(dir) {

@@ -17,4 +17,4 @@ rm -f "$image"
 E2FSPROGS_FAKE_TIME=1 SOURCE_DATE_EPOCH=1 mkfs.ext4 -q -F -m 0 -N $((files + 64)) -L code-jail \
   -O ^has_journal,^resize_inode,^metadata_csum -U 00000000-0000-4000-8000-000000000000 \
   -E hash_seed=00000000-0000-4000-8000-000000000000,lazy_itable_init=0,root_owner=0:0 \
-  -d "$folder" "$image" "${kib}k"
+  -d "$folder" "$image" "${kib}k" >/dev/null

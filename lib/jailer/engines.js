@@ -51,18 +51,20 @@ const { misconfigured } = require('../errors.js');
  *   process is gone. Also ends when the daemon is killed: its children must notice by themselves
  */
 
-// Those of NAMES that this build contains.
+// Those that this build contains; qemu is for tests, and for trying a guest image out (docs/firecracker.md).
 const ENGINES = {
+  firecracker: () => require('./firecracker.js'),
   local: () => require('./local.js'),
+  qemu: () => require('./qemu.js'),
 };
 
 const NAMES = ['firecracker', 'gvisor', 'local'];
 
 /** @param {string} name @param {EngineSettings} settings @returns {Promise<Engine>} */
 async function openEngine(name, settings) {
-  if (!NAMES.includes(name))
+  if (!NAMES.includes(name) && !Object.hasOwn(ENGINES, name))
     throw misconfigured(`there is no engine ${JSON.stringify(name)}; it is one of ${NAMES.join(', ')}`);
-  if (!(name in ENGINES)) throw misconfigured(`this build of code-jail does not contain the engine ${name}`);
+  if (!Object.hasOwn(ENGINES, name)) throw misconfigured(`this build of code-jail does not contain the engine ${name}`);
   return ENGINES[name]().createEngine(settings);
 }
 

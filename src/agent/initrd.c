@@ -3,8 +3,9 @@
 // makes; a kernel with virtio built in needs neither.
 //
 // Loads /modules/* in the order of their names, mounts /dev/vda read-only, makes
-// it the root, and executes what the kernel's command line says after "--". One
-// that fails says so on the console and ends, which the kernel answers with a panic.
+// it the root, and executes the program that the kernel's command line names:
+// program=/agent, which the kernel puts in our environment. Its arguments are ours.
+// What fails is said on the console, and answered by the kernel with a panic.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -66,9 +67,11 @@ static void enter_root(void) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 2) {
+  char *program = getenv("program");
+  (void)argc;
+  if (!program) {
     errno = EINVAL;
-    fail("nothing to execute: the kernel's command line must end with -- PROGRAM");
+    fail("no program= on the kernel's command line");
   }
   mkdir("/dev", 0755);
   mkdir("/root", 0755);
@@ -77,6 +80,7 @@ int main(int argc, char **argv) {
   load_modules();
   mount_root();
   enter_root();
-  execv(argv[1], argv + 1);
-  fail(argv[1]);
+  argv[0] = program;
+  execv(program, argv);
+  fail(program);
 }

@@ -10,6 +10,7 @@ const { execFileSync, spawn, spawnSync } = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
+const { qemuCommand } = require('../../lib/jailer/qemu.js');
 const { nodeBinary } = require('../../scripts/node-binary.js');
 
 const ROOT = path.join(__dirname, '..', '..');
@@ -89,6 +90,25 @@ function makeTree(folder, { image = false, node = image ? nodeBinary('22') : '' 
     fs.symlinkSync('busybox', path.join(folder, 'bin', name));
 }
 
+/** The root file system of apps/jailer/rootfs.sh, made once: its path. */
+function guestRootfs() {
+  const folder = path.join(CACHE, 'rootfs');
+  const sources = ['lib', 'build/Release', 'apps/sandbox', 'apps/jailer', 'package.json'].flatMap((name) =>
+    everyFile(path.join(ROOT, name)),
+  );
+  once(folder, sources, (into) => {
+    execFileSync(path.join(SCRIPTS, 'rootfs.sh'), [path.join(into, 'rootfs'), nodeBinary('22')], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    });
+  });
+  return path.join(folder, 'rootfs');
+}
+
+function everyFile(file) {
+  if (!fs.statSync(file).isDirectory()) return [file];
+  return fs.readdirSync(file).flatMap((name) => everyFile(path.join(file, name)));
+}
+
 /** @param {string} tree @param {string} image */
 function makeDisk(tree, image) {
   execFileSync(path.join(SCRIPTS, 'disk.sh'), [tree, image], { stdio: ['ignore', 'ignore', 'inherit'] });
@@ -113,38 +133,13 @@ echo "${END} $?"
 /bin/busybox poweroff -f
 `;
 
-// On a busy machine the kernel cannot measure its clock against an emulated timer,
-// and then waits for ever for the next tick: it is told the rate, which is the host's.
-function clockKhz() {
-  const mhz = /^cpu MHz\s*: ([\d.]+)/m.exec(fs.readFileSync('/proc/cpuinfo', 'utf8'));
-  return Math.round(Number(mhz?.[1] ?? 2500) * 1000);
-}
-
 /**
- * A guest. `program`: what its initrd executes from the disk; `channel`: a path
- * where a Unix socket leads to the guest's virtio-serial port.
- * @param {{ disk: string, program: string, channel?: string, memoryMb?: number, cpus?: number, args?: string[] }} options
+ * A guest whose initrd executes `program` from the disk.
+ * @param {{ disk: string, program: string, channel?: string, memoryMb?: number, cpus?: number }} options
  */
-function startMicrovm({ disk, program, channel, memoryMb = 512, cpus = 1, args = [] }) {
-  const { kernel, initrd } = guestKernel();
-  const child = spawn(
-    'qemu-system-x86_64',
-    [
-      ...['-M', 'microvm', '-accel', 'tcg', '-cpu', 'max', '-m', String(memoryMb), '-smp', String(cpus)],
-      ...['-kernel', kernel, '-initrd', initrd],
-      ...['-append', `console=ttyS0 quiet tsc_early_khz=${clockKhz()} reboot=t panic=-1 -- ${program}`],
-      ...['-nodefaults', '-no-user-config', '-nographic', '-no-reboot', '-serial', 'stdio'],
-      ...['-drive', `id=root,file=${disk},format=raw,if=none,read-only=on`, '-device', 'virtio-blk-device,drive=root'],
-      ...(channel
-        ? [
-            ...['-device', 'virtio-serial-device', '-chardev', `socket,path=${channel},server=on,wait=off,id=channel`],
-            ...['-device', 'virtserialport,chardev=channel,name=code-jail'],
-          ]
-        : []),
-      ...args,
-    ],
-    { stdio: ['ignore', 'pipe', 'pipe'] },
-  );
+function startMicrovm(options) {
+  const [command, ...args] = qemuCommand({ ...guestKernel(), ...options });
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   const seen = { serial: '', errors: '' };
   child.stdout.on('data', (part) => {
     seen.serial += part;
@@ -162,7 +157,7 @@ function startMicrovm({ disk, program, channel, memoryMb = 512, cpus = 1, args =
 /**
  * Boots a guest from the files of `tree` (which gets one more), runs the command
  * as root with a writable /tmp and /run, cgroup v2 at /sys/fs/cgroup, and everything else read-only.
- * @param {{ tree: string, command: string[], timeoutMs?: number, memoryMb?: number, cpus?: number, args?: string[] }} options
+ * @param {{ tree: string, command: string[], timeoutMs?: number, memoryMb?: number, cpus?: number }} options
  * @returns {Promise<{ code: number | null, stdout: string, serial: string }>} code null: it never came so far
  */
 async function runInMicrovm({ tree, command, timeoutMs = 120000, ...options }) {
@@ -183,4 +178,4 @@ async function runInMicrovm({ tree, command, timeoutMs = 120000, ...options }) {
   }
 }
 
-module.exports = { whyNot, guestKernel, makeTree, makeDisk, startMicrovm, runInMicrovm };
+module.exports = { whyNot, guestKernel, guestRootfs, makeTree, makeDisk, startMicrovm, runInMicrovm };
