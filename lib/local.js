@@ -68,6 +68,7 @@ class Local {
   constructor(config, { shared = false, parts = native.parts(), renewal = RENEWAL } = {}) {
     const { numbers } = config;
     const [javascript, python] = boots(config, parts);
+    this.backend = 'local';
     this.hasPython = Boolean(python);
     this.addon = native.load();
     /** @type {Promise<void> | null} */

@@ -9,6 +9,7 @@ const { identityFromEnvironment } = require('./identity.js');
 const { invalid, isJailError, misconfigured } = require('./errors.js');
 const { Http } = require('./http.js');
 const { Local } = require('./local.js');
+const { observe } = require('./observe.js');
 const { LANGUAGES, readCheck, readRequest } = require('./options.js');
 const { Socket } = require('./socket.js');
 
@@ -69,7 +70,14 @@ function submit(backend, limits, request, options, read = readRequest) {
       reject(signal.reason); // by a getter or a toJSON of the request
       return;
     }
-    backend.run(job, signal, resolve, reject);
+    const watched = read === readRequest ? observe(backend.backend, job, resolve, reject) : null;
+    if (watched === null) backend.run(job, signal, resolve, reject);
+    else
+      try {
+        backend.run(job, signal, watched.resolve, watched.reject);
+      } catch (error) {
+        watched.reject(error);
+      }
   });
 }
 
