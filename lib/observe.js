@@ -13,18 +13,22 @@ const START = channel('code-jail.run.start');
 const END = channel('code-jail.run.end');
 const ERROR = channel('code-jail.run.error');
 
+// Where @opentelemetry/api, of version 1, keeps what was registered with it: as
+// long as nothing was, it is not even loaded.
+const REGISTERED = Symbol.for('opentelemetry.js.api.1');
+
 /** The program's own OpenTelemetry; null where it has none, undefined before the first look. @type {any} */
 let telemetry;
 
 function openTelemetry() {
-  if (telemetry === undefined) {
+  if (telemetry === undefined && globalThis[REGISTERED] !== undefined) {
     try {
       telemetry = require('@opentelemetry/api');
     } catch {
-      telemetry = null; // an optional peer
+      telemetry = null; // an optional peer, which is not to be found from here
     }
   }
-  return telemetry;
+  return telemetry ?? null;
 }
 
 /** A span that somebody records; null where nobody does. @param {string} backend @param {string} language */
