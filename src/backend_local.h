@@ -89,10 +89,11 @@ void cell_abandon(struct cell *cell);
 // Kills it, whatever it does; its run must have settled. GONE is to come within
 // patience_us, or its keeper counts as stuck.
 void cell_end_within(struct cell *cell, uint64_t patience_us);
-void cell_end(struct cell *cell);            // the usual patience
-void cell_free(struct cell *cell);           // takes it
-bool cell_left_job(const struct cell *cell); // it ended without having read all of it: it ran nothing
-void cell_kill(const struct cell *cell);     // directly, where there are pidfds
+void cell_end(struct cell *cell);  // the usual patience
+void cell_free(struct cell *cell); // takes it
+// It ended without having read all of the job: it ran nothing. why: what it said, or "".
+bool cell_left_job(const struct cell *cell, char why[JOB_BACK_MAX]);
+void cell_kill(const struct cell *cell); // directly, where there are pidfds
 void cell_close_stream(struct stream *stream);
 void cell_on_no_gone(struct engine_timer *timer);
 void cell_on_guard(struct engine_timer *timer);

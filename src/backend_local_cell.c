@@ -225,9 +225,9 @@ static int write_job(struct cell *cell) {
 }
 
 // A socket whose other end went away with unread data in it says so.
-bool cell_left_job(const struct cell *cell) {
-  char byte;
-  ssize_t got = cell->job_fd < 0 ? 0 : recv(cell->job_fd, &byte, 1, MSG_DONTWAIT);
+bool cell_left_job(const struct cell *cell, char why[JOB_BACK_MAX]) {
+  ssize_t got = cell->job_fd < 0 ? 0 : recv(cell->job_fd, why, JOB_BACK_MAX - 1, MSG_DONTWAIT);
+  why[got > 0 ? got : 0] = 0;
   return got > 0 || (got < 0 && errno == ECONNRESET);
 }
 

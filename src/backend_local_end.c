@@ -325,7 +325,7 @@ static enum frame_progress last_words(struct cell *cell) {
 }
 
 // It ran nothing: another cell may have the run.
-static void give_back(struct cell *cell) {
+static void give_back(struct cell *cell, const char *why) {
   struct jail_run *run = cell->run;
   struct place *place = cell->keeper->place;
   cell->run = NULL;
@@ -334,16 +334,17 @@ static void give_back(struct cell *cell) {
     return;
   }
   struct jail_error error;
-  error_set(&error, JAIL_UNAVAILABLE, "the local jail for %s has no cell that takes its job: %u ended before",
-            local_language(run->request.language), run->attempts);
+  error_set(&error, JAIL_UNAVAILABLE, "the local jail for %s has no cell that takes its job, %u ended before: %s",
+            local_language(run->request.language), run->attempts, why[0] ? why : "job: they read none of it");
   error.retryable = true;
   run_fail(run, &error);
 }
 
 static void settle_gone(struct cell *cell, const struct report *report) {
   enum frame_progress progress = last_words(cell);
-  if (progress != FRAME_WHOLE && progress != FRAME_BAD && cell_left_job(cell)) {
-    give_back(cell);
+  char why[JOB_BACK_MAX];
+  if (progress != FRAME_WHOLE && progress != FRAME_BAD && cell_left_job(cell, why)) {
+    give_back(cell, why);
     return;
   }
   cell->run->finished_us = engine_now_us();

@@ -130,9 +130,13 @@ static int receive(struct keeper *keeper, struct delivery *in) {
   char control[CMSG_SPACE(4 * sizeof(int))];
   struct iovec part = {in->bytes, sizeof in->bytes};
   struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-  ssize_t size = recvmsg(keeper->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  // ECONNRESET comes once, before the last words of a keeper that had orders unread.
+  ssize_t size;
+  do
+    size = recvmsg(keeper->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  while (size < 0 && (errno == EINTR || errno == ECONNRESET));
   if (size < 0)
-    return errno == EAGAIN || errno == EINTR ? 0 : -1;
+    return errno == EAGAIN ? 0 : -1;
   take_fds(&message, in);
   if (size > 0 && wire_report(in->bytes, (size_t)size, &in->report, &in->text, &in->text_bytes))
     return 1;

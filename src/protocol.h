@@ -113,6 +113,9 @@ enum { WHERE_SIGNAL = SIGURG };
 #define PROTOCOL_TIMEOUT_NAME "TimeoutError"
 #define PROTOCOL_TIMEOUT_WORDS "The code ran longer than %u ms and was stopped"
 
+// A cell that has the job and cannot do it writes why back, "stage: cause", and ends.
+enum { JOB_BACK_MAX = 224 };
+
 // ---- cell -> engine: the frame, once ----
 enum frame_kind {
   FRAME_OK = 'R',               // result: JSON text

@@ -93,9 +93,13 @@ static bool mount_own_proc(void) {
 static int settle_init(const struct outer *outer, struct message *message) {
   struct cell_error *error = &message->error;
   struct view here;
+  ssize_t size;
   char go;
   // The builder's word that the ids are mapped; its end alone if it failed.
-  if (read(outer->go[0], &go, 1) != 1)
+  do
+    size = read(outer->go[0], &go, 1);
+  while (size < 0 && errno == EINTR);
+  if (size != 1)
     return cell_fail(error, EPIPE, "init", "the builder ended early");
   if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
     return cell_fail(error, errno, "init", "become root inside: %s", strerror(errno));

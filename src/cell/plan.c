@@ -98,9 +98,11 @@ _Noreturn static void try_cell(const struct cell_plan *plan, struct outcome *out
   _exit(result == 0 ? 0 : 1);
 }
 
-static void await(pid_t pid) {
-  while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+static int await(pid_t pid) {
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
     ;
+  return status;
 }
 
 // As init: a zygote that makes one cell. It is not pid 1 itself, as the real
@@ -159,47 +161,59 @@ static int try_plan(const struct cell_plan *like, uint32_t want, struct outcome 
 
 // ---- what every tier may have ----
 
-// In a child, because it cannot be undone: whether the limits hold here.
-static bool child_says(bool (*question)(void)) {
-  int status = 0;
+// A machine that has run out of something says nothing about what it can do.
+static bool is_shortage(int code) {
+  return code == -EMFILE || code == -ENFILE || code == -ENOMEM || code == -EAGAIN || code == -EINTR;
+}
+
+// In a child, because what it does cannot be undone. 1 it can be done, 0 it
+// cannot, negative: there was no asking.
+static int child_can(int (*act)(void)) {
   pid_t child = fork();
   if (child == 0)
-    _exit(question() ? 0 : 1);
+    _exit(-act());
   if (child < 0)
-    return false;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-    ;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return -errno;
+  const int status = await(child);
+  int code = WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+  return is_shortage(code) ? code : code == 0;
 }
 
-static bool limits_hold(void) {
+static int hold_limits(void) {
   struct cell_plan none = {0};
   struct cell_error error;
-  return cell_rlimits_enter(&none, &error) == 0 && cell_rlimits_hold();
+  int result = cell_rlimits_enter(&none, &error);
+  return result < 0 ? result : cell_rlimits_hold() ? 0 : -EPERM;
 }
 
-static bool filters_install(void) {
+static int install_filters(void) {
   struct sock_filter code[CELL_FILTER_MAX];
   int length = cell_filter_seal(code, CELL_FILTER_MAX, getpid(), true);
-  return length > 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && cell_filter_install(code, length) == 0;
+  if (length < 0)
+    return length;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : cell_filter_install(code, length);
 }
 
-static uint32_t common_layers(struct cell_plan *plan) {
-  uint32_t want = CELL_BIT(CELL_NO_CAPABILITIES) | CELL_BIT(CELL_NO_NEW_PRIVS);
+static int common_layers(struct cell_plan *plan, uint32_t *want, struct cell_error *error) {
+  const int filters = child_can(install_filters), limits = child_can(hold_limits);
+  const int shortage = filters < 0 ? filters : limits < 0 ? limits : 0;
+  if (shortage)
+    return cell_fail(error, shortage, "probe", "the walls cannot be tried: %s", strerror(-shortage));
+  *want = CELL_BIT(CELL_NO_CAPABILITIES) | CELL_BIT(CELL_NO_NEW_PRIVS);
   if (cell_landlock_abi() >= 1)
-    want |= CELL_BIT(CELL_LANDLOCK);
+    *want |= CELL_BIT(CELL_LANDLOCK);
   else
     explain(plan, CELL_LANDLOCK, "needs Linux 5.13 with landlock among the active LSMs");
-  if (child_says(filters_install))
-    want |= CELL_BIT(CELL_SECCOMP);
+  if (filters)
+    *want |= CELL_BIT(CELL_SECCOMP);
   else
     explain(plan, CELL_SECCOMP, "this kernel refuses system call filters");
-  if (child_says(limits_hold))
-    want |= CELL_BIT(CELL_RLIMITS);
+  if (limits)
+    *want |= CELL_BIT(CELL_RLIMITS);
   else
     explain(plan, CELL_RLIMITS, "a limit on data was set and exceeded (gVisor, or before Linux 4.7)");
   cell_cgroup_probe(plan->reason[CELL_CGROUP]);
-  return want;
+  return 0;
 }
 
 // ---- the tiers ----
@@ -247,10 +261,10 @@ int cell_plan_probe(struct cell_plan *plan, struct cell_error *error) {
   if (outcome == MAP_FAILED)
     return cell_fail(error, errno, "probe", "no memory");
   memset(plan->reason, 0, sizeof plan->reason);
-  const uint32_t common = common_layers(plan);
-  int result = -EPERM;
+  uint32_t common = 0;
+  int result = common_layers(plan, &common, &outcome->error);
   plan->want = 0;
-  for (int tier = 0; tier < TIER_COUNT; tier++) {
+  for (int tier = 0; tier < TIER_COUNT && !is_shortage(result); tier++) {
     if (tier_needs_more(tier))
       continue;
     const uint32_t want = common | tier_layers(tier);

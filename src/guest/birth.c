@@ -11,11 +11,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "guest.h"
+#include "inmate.h"
 #include "report.h"
 #include "spawner.h"
 
 static void on_child(int number) {
   (void)number;
+}
+
+_Noreturn static void fail_cell(const char *what) {
+  struct cell_error error = {0};
+  cell_fail(&error, -errno, "cold start", "%s: %s", what, strerror(errno));
+  report_failure(PROTOCOL_FD, inmate.id, &error);
+  _exit(INMATE_SETUP);
 }
 
 // In a cold cell, walled: makes the descriptors what zygote.c expects, then execs.
@@ -26,11 +35,12 @@ _Noreturn static void exec_cold(const struct closure *closure) {
   for (int i = 0; i < 5; i++)
     high[i] = from[i] < 0 ? -1 : fcntl(from[i], F_DUPFD_CLOEXEC, 32);
   for (int i = 0; i < 5; i++)
-    if (high[i] >= 0)
-      dup2(high[i], PROTOCOL_JOB_FD + i);
-    else
+    if (from[i] < 0)
       close(PROTOCOL_JOB_FD + i);
-  fcntl(PROTOCOL_FD, F_SETFD, 0);
+    else if (high[i] < 0 || dup2(high[i], PROTOCOL_JOB_FD + i) < 0)
+      fail_cell("its descriptors");
+  if (fcntl(PROTOCOL_FD, F_SETFD, 0))
+    fail_cell("its descriptors");
   size_t count = 0;
   while (closure->envp[count])
     count++;
@@ -38,7 +48,7 @@ _Noreturn static void exec_cold(const struct closure *closure) {
   for (size_t i = 0; i < count && i < 14; i++)
     envp[i + 1] = closure->envp[i];
   execve(closure->argv[0], closure->argv, envp);
-  _exit(127);
+  fail_cell(closure->argv[0]);
 }
 
 static void lower_group(void) {
@@ -50,12 +60,21 @@ static void lower_group(void) {
   close(fd);
 }
 
+_Noreturn static void fail(int to, const char *what) {
+  struct cell_error error = {0};
+  cell_fail(&error, -errno, "zygote", "%s: %s", what, strerror(errno));
+  report_failure(to, 0, &error);
+  _exit(127);
+}
+
 _Noreturn static void become_zygote(const struct birth *birth) {
   struct cell_error error = {0};
   int end = fcntl(birth->zygote_end, F_DUPFD, 10), null = open("/dev/null", O_RDWR);
+  if (end < 0 || null < 0 || dup2(end, PROTOCOL_FD) < 0)
+    fail(birth->zygote_end, "no descriptors");
   for (int fd = 0; fd < 3; fd++)
-    dup2(null, fd);
-  dup2(end, PROTOCOL_FD);
+    if (dup2(null, fd) < 0)
+      fail(end, "no standard streams");
   close(end);
   if (null > PROTOCOL_FD)
     close(null);
@@ -68,17 +87,19 @@ _Noreturn static void become_zygote(const struct birth *birth) {
   lower_group();
   // Where no pid namespace does it: the zygote ends with init, init with the
   // keeper's main thread, which made it and lives as long as the keeper.
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+    fail(PROTOCOL_FD, "it cannot be made to end with init");
   if (cell_zygote_filter(&error) == 0) {
     if (birth->cold) {
       char why[256];
       if (spawner_serve(birth->closure->runtime, why) == 0)
         exec_cold(birth->closure);
-      _exit(127);
+      guest_fail(why);
     }
     execve(birth->closure->argv[0], birth->closure->argv, birth->closure->envp);
-    cell_fail(&error, -errno, "config", "%s cannot be started in its root: %s", birth->closure->argv[0],
-              strerror(errno));
+    bool wrong = errno == ENOENT || errno == EACCES || errno == ENOEXEC; // and would be the next time
+    cell_fail(&error, -errno, wrong ? "config" : "boot", "%s cannot be started in its root: %s",
+              birth->closure->argv[0], strerror(errno));
   }
   report_failure(PROTOCOL_FD, 0, &error);
   _exit(127);
@@ -88,7 +109,8 @@ int birth_init(void *argument) {
   const struct birth *birth = argument;
   struct sigaction action = {.sa_handler = on_child};
   sigset_t blocked, open_mask;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+    fail(birth->zygote_end, "init cannot be made to end with the keeper");
   sigaction(SIGCHLD, &action, NULL);
   sigemptyset(&blocked);
   sigaddset(&blocked, SIGCHLD);
@@ -103,14 +125,16 @@ int birth_init(void *argument) {
     sigprocmask(SIG_SETMASK, &open_mask, NULL);
     become_zygote(birth);
   }
+  if (child < 0)
+    fail(birth->zygote_end, "fork");
   close(birth->zygote_end);
-  while (child > 0) {
+  for (;;) {
     struct pollfd source = {.fd = birth->lifeline, .events = POLLIN};
+    int status;
     if (ppoll(&source, 1, NULL, &open_mask) > 0)
-      break;
-    for (pid_t gone; (gone = waitpid(-1, NULL, WNOHANG)) > 0;)
+      return 0;
+    for (pid_t gone; (gone = waitpid(-1, &status, WNOHANG)) > 0;)
       if (gone == child)
-        child = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-  return 0;
 }

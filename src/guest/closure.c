@@ -2,6 +2,7 @@
 // dynamic loader rather than by guessing at folders. Caller and thread: see closure.h.
 #include "closure.h"
 #include "ask.h"
+#include "report.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,12 +21,19 @@ enum {
 
 // ---- the two lists being made ----
 
+_Noreturn static void no_memory(void) { // the keeper has nothing to lose yet
+  struct cell_error error = {0};
+  cell_fail(&error, -ENOMEM, "boot", "no memory for the list of what the runtime needs");
+  report_failure(PROTOCOL_FD, 0, &error);
+  _exit(1);
+}
+
 static char *text(const char *format, ...) {
   char *out = NULL;
   va_list args;
   va_start(args, format);
   if (vasprintf(&out, format, args) < 0)
-    _exit(1); // the keeper has nothing to lose yet
+    no_memory();
   va_end(args);
   return out;
 }
@@ -42,7 +50,9 @@ static void entry(struct closure *closure, enum cell_root_kind kind, const char 
       return; // the first one wins
   if (!root->entries)
     root->entries = calloc(ENTRIES_MAX, sizeof *root->entries);
-  if (!root->entries || root->count == ENTRIES_MAX)
+  if (!root->entries)
+    no_memory();
+  if (root->count == ENTRIES_MAX)
     return;
   root->entries[root->count++] = (struct cell_root_entry){kind, text("%s", target), source ? text("%s", source) : NULL};
 }
@@ -64,7 +74,7 @@ static void argument(struct closure *closure, const char *word) {
     count++;
   char **grown = realloc(closure->argv, (count + 2) * sizeof *grown);
   if (!grown)
-    _exit(1);
+    no_memory();
   closure->argv = grown;
   grown[count] = text("%s", word);
   grown[count + 1] = NULL;

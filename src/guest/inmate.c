@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -90,9 +91,11 @@ static char *receive_part(size_t bytes) {
 
 // The job has come and this cell cannot do it: says so over the job socket,
 // which no guest ever holds, so that the run goes to another cell.
-_Noreturn static void hand_back(void) {
-  ssize_t sent = write(inmate.job, "!", 1);
-  _exit(sent == 1 ? INMATE_SETUP : INMATE_NO_JOB);
+_Noreturn static void hand_back(const char *stage, const char *cause) {
+  char why[JOB_BACK_MAX];
+  int size = snprintf(why, sizeof why, "%s: %s", stage, cause);
+  ssize_t sent = write(inmate.job, why, (size_t)size < sizeof why ? (size_t)size : sizeof why - 1);
+  _exit(sent > 0 ? INMATE_SETUP : INMATE_NO_JOB);
 }
 
 static void receive_job(struct guest_job *job, struct job_header *header, int fds[3]) {
@@ -107,19 +110,20 @@ static void receive_job(struct guest_job *job, struct job_header *header, int fd
   job->flags = header->flags;
   if (!(job->code = receive_part(job->code_bytes)) || !(job->input = receive_part(job->input_bytes)) ||
       !(job->env = receive_part(job->env_bytes)))
-    hand_back();
+    hand_back("job", strerror(errno));
 }
 
 static void place_descriptors(const int fds[3]) {
   // Out of the way first: one may have arrived under another's number.
   int target[3] = {1, 2, PROTOCOL_RESULT_FD}, high[3];
   for (int i = 0; i < 3; i++) {
-    high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 32);
+    if ((high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 32)) < 0)
+      hand_back("its pipes", strerror(errno));
     close(fds[i]);
   }
   for (int i = 0; i < 3; i++) {
-    if (high[i] < 0 || dup3(high[i], target[i], O_CLOEXEC) < 0)
-      hand_back();
+    if (dup3(high[i], target[i], O_CLOEXEC) < 0)
+      hand_back("its pipes", strerror(errno));
     close(high[i]);
   }
 }
@@ -136,7 +140,7 @@ void guest_take(struct guest_job *job) {
   struct sigaction action = {.sa_handler = on_abort, .sa_flags = SA_RESETHAND};
   sigaction(SIGABRT, &action, NULL);
   if (cell_close(inmate.plan, header.memory_bytes, header.timeout_ms, &error))
-    hand_back();
+    hand_back(error.stage, error.cause);
   // A guest that held this socket could send descriptors through it.
   close(inmate.job);
   armed = 1;

@@ -77,12 +77,23 @@ _Noreturn static void fail(const struct cell_error *error) {
 
 // ---- orders from the engine ----
 
-static void order_zygote(uint32_t type, uint32_t id) {
-  struct order order = {.type = type, .cell = id};
+// An order that is lost would be waited for: without it there is no going on. The
+// zygote's own end is told by its socket.
+static void tell_zygote(const void *message, size_t bytes) {
+  struct cell_error error = {0};
   ssize_t sent;
   do
-    sent = send(zygote, &order, sizeof order, MSG_NOSIGNAL);
+    sent = send(zygote, message, bytes, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
+  if (sent >= 0 || errno == EPIPE || errno == ECONNRESET)
+    return;
+  cell_fail(&error, -errno, "zygote", "an order cannot be sent to it: %s", strerror(errno));
+  fail(&error);
+}
+
+static void order_zygote(uint32_t type, uint32_t id) {
+  struct order order = {.type = type, .cell = id};
+  tell_zygote(&order, sizeof order);
 }
 
 // No more forks at once than both sockets hold for certain: neither side may
@@ -129,8 +140,8 @@ static void on_arm(const struct order *order) {
 static void on_order(void) {
   struct order order;
   ssize_t size = recv(PROTOCOL_FD, &order, sizeof order, MSG_DONTWAIT);
-  if (size < 0 && (errno == EINTR || errno == EAGAIN))
-    return;
+  if (size < 0)
+    return; // nothing, or not now: it is still there
   if (size != sizeof order)
     end_all(0); // the host has gone
   pthread_mutex_lock(&watch_lock);
@@ -300,7 +311,11 @@ static void await_ready(void) {
     if (got < 0)
       continue;
     if (got == 0) {
-      cell_fail(&error, -EPIPE, "boot", "%s ended before it was ready (%s)", closure.argv[0], closure.runtime);
+      int status = 0;
+      waitpid(init_pid, &status, 0); // init ends as the zygote has
+      cell_fail(&error, -EPIPE, "boot", "%s ended before it was ready, with exit code %d (%s)", closure.argv[0],
+                WEXITSTATUS(status), closure.runtime);
+      init_pid = -1;
       fail(&error);
     }
     if (in.report.type == REPORT_FAILED)
@@ -328,20 +343,18 @@ static void send_plan(void) {
     struct order order;
     struct cell_plan plan;
   } message = {{.type = ORDER_PLAN}, plan};
-  ssize_t sent;
-  do
-    sent = send(zygote, &message, sizeof message, MSG_NOSIGNAL);
-  while (sent < 0 && errno == EINTR);
+  tell_zygote(&message, sizeof message);
 }
 
 static void start_zygote(void) {
   struct cell_error error = {0};
   int pair[2], lifeline[2], on = 1;
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) || pipe2(lifeline, O_CLOEXEC)) {
-    cell_fail(&error, -errno, "boot", "no descriptors: %s", strerror(errno));
+  // Without the senders' pids no cell could be told from another.
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) || pipe2(lifeline, O_CLOEXEC) ||
+      setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on)) {
+    cell_fail(&error, -errno, "boot", "no descriptors for the zygote: %s", strerror(errno));
     fail(&error);
   }
-  setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
   struct birth birth = {lifeline[0], pair[1], plan.cold, &closure};
   zygote = pair[0];
   if (cell_outer_spawn(&plan, &closure.root, birth_init, &birth, &init_pid, &error))
@@ -359,10 +372,11 @@ int main(int count, char **arguments) {
   boot_close_from(PROTOCOL_FD + 1);
   if (null > 3)
     close(null);
-  fcntl(PROTOCOL_FD, F_SETFD, FD_CLOEXEC);
   prctl(PR_SET_NAME, "code-jail");
-  if (chdir("/"))
-    _exit(1);
+  if (fcntl(PROTOCOL_FD, F_SETFD, FD_CLOEXEC) || chdir("/")) {
+    cell_fail(&error, -errno, "boot", "the keeper's socket and folder: %s", strerror(errno));
+    fail(&error);
+  }
   boot_raise_descriptors();
   receive_boot(&boot);
   if (count > 1 && !strcmp(arguments[1], "--strict") && strict_check(&boot, &error))

@@ -43,7 +43,9 @@ int report_receive(int from, struct delivery *in) {
   struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2, .msg_control = control, .msg_controllen = sizeof control};
   ssize_t size = recvmsg(from, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (size < 0)
-    return errno == EAGAIN || errno == EINTR ? -1 : 0;
+    // Also ECONNRESET, which comes once, before the last words of a sender that
+    // had orders unread.
+    return -1;
   in->fd_count = 0;
   in->sender = 0;
   for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {

@@ -51,7 +51,7 @@ _Noreturn void guest_fail(const char *text) {
 static int let_memory_fork(char why[256]) {
   FILE *maps = fopen("/proc/self/maps", "re");
   if (!maps)
-    return snprintf(why, 256, "cannot read /proc/self/maps: %s", strerror(errno)), -1;
+    return snprintf(why, 256, "zygote: cannot read /proc/self/maps: %s", strerror(errno)), -1;
   char line[1024], mode[8];
   unsigned long from, to;
   int result = 0;
@@ -99,7 +99,7 @@ static int check_quiet(char why[256]) {
   }
   DIR *fds = opendir("/proc/self/fd");
   if (!fds)
-    return snprintf(why, 256, "cannot read /proc/self/fd: %s", strerror(errno)), -1;
+    return snprintf(why, 256, "zygote: cannot read /proc/self/fd: %s", strerror(errno)), -1;
   for (struct dirent *entry; (entry = readdir(fds));) {
     int fd = atoi(entry->d_name);
     char path[64], target[256];
@@ -214,9 +214,9 @@ static int serve(void) {
     struct order order;
     // Orders first: what they answer must not pile up behind further reports.
     ssize_t size = recv(PROTOCOL_FD, &order, sizeof order, MSG_DONTWAIT);
-    if (size < 0 && errno == EINTR)
+    if (size < 0 && errno != EAGAIN)
       continue;
-    if (size < 0 && errno == EAGAIN) {
+    if (size < 0) {
       report_deaths();
       ppoll(&source, 1, NULL, &open); // or SIGCHLD
       continue;
@@ -235,20 +235,26 @@ static int receive_plan(int fd, char why[256]) {
     struct order order;
     struct cell_plan plan;
   } message;
-  ssize_t size = read(fd, &message, sizeof message);
+  ssize_t size;
+  do
+    size = read(fd, &message, sizeof message);
+  while (size < 0 && errno == EINTR);
   if (size != sizeof message || message.order.type != ORDER_PLAN)
-    return snprintf(why, 256, "no plan from the keeper"), -1;
+    return snprintf(why, 256, "zygote: no plan from the keeper: %s", size < 0 ? strerror(errno) : "not a whole one"),
+           -1;
   plan = message.plan;
   inmate.plan = &plan;
   inmate.id = message.order.cell;
   return 0;
 }
 
-static void say_ready(const char *runtime) {
+// An unheard word would be waited for.
+static int say_ready(const char *runtime, char why[256]) {
   char text[256];
   int size = snprintf(text, sizeof text, "runtime=%s", runtime) + 1;
   struct report report = {.type = REPORT_READY};
-  report_send(PROTOCOL_FD, &report, text, (size_t)size, NULL, 0);
+  int result = report_send(PROTOCOL_FD, &report, text, (size_t)size, NULL, 0);
+  return result ? snprintf(why, 256, "zygote: the keeper cannot be told: %s", strerror(-result)), -1 : 0;
 }
 
 // A cold cell has just booted its own runtime, behind all walls but seccomp.
@@ -270,9 +276,8 @@ static int resume_cold(char why[256]) {
 int guest_serve(const char *runtime, char why[256]) {
   if (cold)
     return resume_cold(why);
-  if (receive_plan(PROTOCOL_FD, why) || check_quiet(why) || let_memory_fork(why))
+  if (receive_plan(PROTOCOL_FD, why) || check_quiet(why) || let_memory_fork(why) || say_ready(runtime, why))
     return -1;
-  say_ready(runtime);
   serve();
   struct cell_error error = {0};
   if (cell_seal(&plan, &error) == 0)
@@ -282,9 +287,8 @@ int guest_serve(const char *runtime, char why[256]) {
 }
 
 int spawner_serve(const char *runtime, char why[256]) {
-  if (receive_plan(PROTOCOL_FD, why))
+  if (receive_plan(PROTOCOL_FD, why) || say_ready(runtime, why))
     return -1;
-  say_ready(runtime);
   return serve();
 }
 
