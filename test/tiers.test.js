@@ -3,70 +3,21 @@
 // reported must be what stands, and what cannot be isolated must be refused.
 
 const assert = require('node:assert/strict');
-const { spawn, spawnSync } = require('node:child_process');
-const fs = require('node:fs');
 const path = require('node:path');
-const { setTimeout: sleep } = require('node:timers/promises');
 const { describe, it } = require('node:test');
 const { descendants, survivors, until } = require('./helpers/baseline.js');
 const { DENIED } = require('./helpers/run.js');
+const { ALWAYS, NAMESPACES, NOBODY, NO_CAPABILITIES, PYTHON, TIERS, startIn, whyNot } = require('./helpers/tiers.js');
 
 const HOST = path.join(__dirname, 'hosts', 'tier.js');
 const WITHOUT = path.join(__dirname, 'helpers', 'without.py');
-const NAMESPACES = ['user', 'pid', 'mount', 'network', 'ipc', 'uts'].map((name) => `${name}-namespace`);
-const ALWAYS = ['no-capabilities', 'no-new-privs', 'landlock', 'seccomp', 'rlimits'];
-const NOBODY = ['--reuid', '65534', '--regid', '65534', '--clear-groups'];
-const NO_CAPABILITIES = ['--ambient-caps=-all', '--inh-caps=-all', '--bounding-set=-all'];
-// An interpreter that everybody may read; the one in PATH may lie in root's home.
-const PYTHON = '/usr/bin/python3';
-
-function everybodyMayRead() {
-  const args = [...NOBODY, process.execPath, '-e', `require(${JSON.stringify(HOST)})`];
-  return spawnSync('setpriv', [...NOBODY, 'test', '-r', HOST]).status === 0 && args.length > 0;
-}
-const why =
-  (process.getuid() !== 0 && 'only root can give rights away') ||
-  (spawnSync('setpriv', ['--version']).status !== 0 && 'setpriv (util-linux) is not here') ||
-  (process.arch !== 'x64' && 'the call numbers are those of x86_64') ||
-  (!fs.existsSync(PYTHON) && `${PYTHON} is not here`) ||
-  (!everybodyMayRead() && 'this folder can be read by its owner alone') ||
-  false;
+const why = whyNot();
 
 const node = (options) => [process.execPath, HOST, JSON.stringify({ python: PYTHON, ...options })];
 const without = (calls, command) => [PYTHON, WITHOUT, calls, '--', ...command];
 
-/** Starts a command, within a user namespace of its own that allows no further one if asked. */
-function start(command, { noNamespaces = false } = {}) {
-  const script = 'read _ && echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"';
-  const whole = noNamespaces ? ['unshare', '--user', '--keep-caps', 'sh', '-c', script, 'sh', ...command] : command;
-  const child = spawn(whole[0], whole.slice(1), { stdio: ['pipe', 'pipe', 'pipe'], cwd: '/' });
-  const seen = { out: '', err: '' };
-  child.stdout.on('data', (chunk) => {
-    seen.out += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    seen.err += chunk;
-  });
-  const ended = new Promise((resolve) => child.on('close', resolve));
-  const line = (prefix) => until(() => seen.out.split('\n').find((one) => one.startsWith(prefix)), 20000, 20);
-  if (noNamespaces) giveIds(child);
-  return { child, ended, line, seen };
-}
-
-/** Maps every id onto itself, once the child is in its own user namespace. */
-async function giveIds(child) {
-  const own = fs.readlinkSync('/proc/self/ns/user');
-  const isThere = () =>
-    fs.readlinkSync(`/proc/${child.pid}/ns/user`) !== own &&
-    fs.readFileSync(`/proc/${child.pid}/comm`, 'utf8') === 'sh\n';
-  await until(isThere, 10000);
-  await sleep(100); // the name comes before the exec is over, and with it the rights
-  for (const name of ['uid_map', 'gid_map']) fs.writeFileSync(`/proc/${child.pid}/${name}`, '0 0 65536');
-  child.stdin.end('\n');
-}
-
 async function look(command, options, tries = 3) {
-  const host = start(command, options);
+  const host = startIn(command, options);
   const line = await host.line('seen ');
   // The place to look from could not be made: no word about what is to be seen there.
   if (!line && tries > 1 && /max_user_namespaces/.test(host.seen.err)) return look(command, options, tries - 1);
@@ -89,23 +40,7 @@ function holds([language, one], layers) {
 }
 
 describe('fewer rights', { skip: why }, () => {
-  const tiers = {
-    'nobody, with user namespaces': {
-      command: ['setpriv', ...NOBODY, ...NO_CAPABILITIES],
-      layers: [...NAMESPACES, 'own-root', ...ALWAYS],
-    },
-    'nobody, without user namespaces': {
-      command: ['setpriv', ...NOBODY, ...NO_CAPABILITIES],
-      noNamespaces: true,
-      layers: ALWAYS,
-    },
-    'root without CAP_SYS_ADMIN, as in a container': {
-      command: ['setpriv', '--ambient-caps=-all', '--inh-caps=-all', '--bounding-set=-sys_admin'],
-      noNamespaces: true,
-      layers: [...ALWAYS, 'separate-uid'],
-    },
-  };
-  for (const [name, { command, noNamespaces, layers }] of Object.entries(tiers)) {
+  for (const [name, { command, noNamespaces, layers }] of Object.entries(TIERS)) {
     it(`${name}: the layers are these, and every probe is denied`, async () => {
       for (const one of await look([...command, ...node()], { noNamespaces })) {
         holds(one, layers);
@@ -114,7 +49,7 @@ describe('fewer rights', { skip: why }, () => {
     });
 
     it(`${name}: a killed host leaves nothing`, async () => {
-      const host = start([...command, ...node({ busy: true })], { noNamespaces });
+      const host = startIn([...command, ...node({ busy: true })], { noNamespaces });
       assert.ok(await host.line('busy'), `${host.seen.out}${host.seen.err}`);
       const below = descendants(host.child.pid);
       assert.ok(below.length >= 4);
