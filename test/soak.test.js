@@ -15,8 +15,8 @@ process.env.TMPDIR = fs.mkdtempSync(path.join(os.tmpdir(), 'soak-test-'));
 after(() => fs.rmSync(process.env.TMPDIR, { recursive: true }));
 
 describe('soak', () => {
-  it('2,000 runs of every end leave descriptors, threads, processes, folders and memory as they were', async () => {
-    const samples = await soak(openJail(), 2000, { samples: 20 });
+  it('1,000 runs of every end leave descriptors, threads, processes, folders and memory as they were', async () => {
+    const samples = await soak(openJail({ parked: 1 }), 1000, { samples: 10 });
     assert.equal(growth(samples, 16), '');
     assert.equal(descendants().filter((one) => one.state === 'Z').length, 0, 'no zombies');
     const file = path.join(process.env.TMPDIR, 'soak.svg');

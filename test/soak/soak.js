@@ -53,14 +53,17 @@ async function one(jail, i) {
 }
 
 /**
- * @param {{ runCode: Function }} jail @param {number} runs @param {{ samples?: number, onSample?: (sample: any) => void }} [options]
+ * @param {{ runCode: Function, stats: Function }} jail with `parked: 1` @param {number} runs @param {{ samples?: number, onSample?: (sample: any) => void }} [options]
  * @returns {Promise<any[]>} a sample for each part of the runs, the first after a warm-up
  */
 async function soak(jail, runs, { samples = 50, onSample } = {}) {
   const seen = [];
   const take = async (latencies, done) => {
-    const quiet = seen[0]?.processes ?? 0;
-    if (quiet) await until(() => measure().processes <= quiet, 3000);
+    // What was is over, and the next cells are ready: each holds some descriptors.
+    await until(() => {
+      const { cells, parked } = jail.stats();
+      return [cells, parked].every((of) => of.javascript === 1 && of.python === 1);
+    }, 10000);
     global.gc?.();
     const { p50, p99 } = summarize(latencies);
     seen.push({ runs: done, p50, p99, ...measure() });
