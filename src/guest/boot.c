@@ -1,8 +1,11 @@
 // boot.c: see boot.h.
 #include "boot.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,13 +33,24 @@ void boot_parse(char *text, size_t bytes, struct boot *boot) {
   }
 }
 
-void boot_close_from(int first) {
+static void close_from(int first) {
   struct rlimit limit = {.rlim_cur = 1024, .rlim_max = 1024};
   if (syscall(SYS_close_range, first, ~0u, 0) == 0)
     return;
   getrlimit(RLIMIT_NOFILE, &limit); // older kernels: one by one
   for (rlim_t fd = (rlim_t)first; fd < limit.rlim_max && fd < 1 << 20; fd++)
     close((int)fd);
+}
+
+int boot_settle(int socket) {
+  int null = open("/dev/null", O_RDWR);
+  for (int fd = 0; fd < 3; fd++)
+    dup2(null, fd);
+  close_from(socket + 1);
+  if (null > socket)
+    close(null);
+  prctl(PR_SET_NAME, "code-jail");
+  return fcntl(socket, F_SETFD, FD_CLOEXEC) || chdir("/") ? -errno : 0;
 }
 
 void boot_raise_descriptors(void) {

@@ -18,8 +18,9 @@ struct boot { // ORDER_BOOT, parsed; every string borrowed from the message
 // Splits ORDER_BOOT's text in place; boot borrows from it.
 void boot_parse(char *text, size_t bytes, struct boot *boot);
 
-// Closes every descriptor from first on: a host may have some that exec keeps.
-void boot_close_from(int first);
+// The standard streams are /dev/null, and of what a host may have left open to an
+// exec only socket stays; the folder is /. 0 or a negative errno.
+int boot_settle(int socket);
 
 // The host's own soft limit on descriptors is made for the host.
 void boot_raise_descriptors(void);

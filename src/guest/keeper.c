@@ -366,15 +366,9 @@ static void start_zygote(void) {
 int main(int count, char **arguments) {
   struct cell_error error = {0};
   struct boot boot = {.memory_cap_mb = 4096};
-  int null = open("/dev/null", O_RDWR);
-  for (int fd = 0; fd < 3; fd++)
-    dup2(null, fd);
-  boot_close_from(PROTOCOL_FD + 1);
-  if (null > 3)
-    close(null);
-  prctl(PR_SET_NAME, "code-jail");
-  if (fcntl(PROTOCOL_FD, F_SETFD, FD_CLOEXEC) || chdir("/")) {
-    cell_fail(&error, -errno, "boot", "the keeper's socket and folder: %s", strerror(errno));
+  int result = boot_settle(PROTOCOL_FD);
+  if (result) {
+    cell_fail(&error, result, "boot", "the keeper's socket and folder: %s", strerror(-result));
     fail(&error);
   }
   boot_raise_descriptors();
