@@ -58,7 +58,7 @@ function entrypoint() {
   return JSON.parse(/^ENTRYPOINT (\[.*\])$/m.exec(text)[1]);
 }
 
-function bundle(folder, root, env) {
+function bundle(folder, root, env, capabilities) {
   const mount = (destination, type, options = []) => ({ destination, type, source: type, options });
   const config = {
     ociVersion: '1.0.0',
@@ -71,7 +71,7 @@ function bundle(folder, root, env) {
       ),
       cwd: '/',
       capabilities: Object.fromEntries(
-        ['bounding', 'effective', 'permitted', 'inheritable'].map((set) => [set, CAPABILITIES]),
+        ['bounding', 'effective', 'permitted', 'inheritable'].map((set) => [set, capabilities]),
       ),
       noNewPrivileges: true,
       rlimits: [{ type: 'RLIMIT_NOFILE', hard: 65536, soft: 65536 }],
@@ -147,16 +147,17 @@ async function forward(host, port, at = 0) {
 }
 
 /**
- * @param {{ token: string, env?: Record<string, string>, port?: number }} options port: on our loopback, default any
+ * @param {{ token: string, env?: Record<string, string>, port?: number, capabilities?: string[] }} options
+ *   port: on our loopback, default any
  */
-async function startInGvisor({ token, env = {}, port = 0 }) {
+async function startInGvisor({ token, env = {}, port = 0, capabilities = CAPABILITIES }) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'gvisor-'));
   const root = path.join(folder, 'root');
   const state = path.join(folder, 'state');
   const id = `sandbox-${process.pid}`;
   fs.mkdirSync(state);
   makeRoot(root);
-  bundle(folder, root, { CODE_SANDBOX_TOKEN: token, ...env });
+  bundle(folder, root, { CODE_SANDBOX_TOKEN: token, ...env }, capabilities);
   const network = makeNetwork();
   // Its control socket is an abstract one, of the network namespace.
   const inside = ['netns', 'exec', network.name, 'runsc', `--root=${state}`];
