@@ -71,11 +71,11 @@ change() {
   esac
 }
 
-# ask COMMAND...: standard output of a command that only reads. In a dry run of
-# a project whose APIs are still off, no answer is the answer.
+# ask COMMAND...: standard output of a command that only reads. Where nothing is
+# changed, and an API is still off, no answer is the answer.
 ask() {
   if "$@" 2>"$SCRATCH/errors"; then return 0; fi
-  if [ "$MODE" = dry ] && grep -qiE 'SERVICE_DISABLED|has not been used|is not enabled|disabled' "$SCRATCH/errors"; then
+  if [ "$MODE" != act ] && grep -qiE 'SERVICE_DISABLED|has not been used|is not enabled|disabled' "$SCRATCH/errors"; then
     return 0
   fi
   cat "$SCRATCH/errors" >&2

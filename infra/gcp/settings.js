@@ -241,18 +241,17 @@ function judge(state, { project, auth, ingress }) {
 
 /** A file that is not there, or is no JSON, is a question without an answer. */
 function read(folder) {
-  const state = {};
+  const state = { revisions: [] };
   for (const file of fs.readdirSync(folder).filter((name) => name.endsWith('.json')))
     try {
-      state[path.basename(file, '.json')] = JSON.parse(fs.readFileSync(path.join(folder, file), 'utf8'));
+      const value = JSON.parse(fs.readFileSync(path.join(folder, file), 'utf8'));
+      if (file.startsWith('revision-')) state.revisions.push(value);
+      else state[path.basename(file, '.json')] = value;
     } catch {}
-  state.revisions = Object.keys(state)
-    .filter((name) => name.startsWith('revision-'))
-    .map((name) => state[name]);
   return state;
 }
 
-module.exports = { judge };
+module.exports = { judge, read };
 
 if (require.main === module) {
   const state = read(process.argv[2]);
