@@ -101,7 +101,7 @@ connect() {
   VARIABLES=CODE_SANDBOX_URL=$URL
   if [ "$SANDBOX_AUTH" = iam ]; then
     grant roles/run.invoker "serviceAccount:$DASHBOARD_ACCOUNT" "$SERVICE" run services
-    VARIABLES=$VARIABLES,CODE_SANDBOX_IAM_AUTH=1
+    VARIABLES=$VARIABLES,CODE_SANDBOX_IDENTITY=metadata
   fi
   FLAGS=(--update-env-vars="$VARIABLES" --update-secrets="CODE_SANDBOX_TOKEN=$SECRET:$version")
   VERSION=$version
@@ -114,7 +114,7 @@ is_connected() {
   now=$(gcloud run services describe "$DASHBOARD" --region="$REGION" --flatten='spec.template.spec.containers[0].env[]' \
     --format='csv[no-heading](spec.template.spec.containers.env.name,spec.template.spec.containers.env.value)')
   case $'\n'$now$'\n' in *$'\n'"CODE_SANDBOX_URL,$URL"$'\n'*) ;; *) return 1 ;; esac
-  [ "$SANDBOX_AUTH" = token ] || case $'\n'$now$'\n' in *$'\n'CODE_SANDBOX_IAM_AUTH,1$'\n'*) ;; *) return 1 ;; esac
+  [ "$SANDBOX_AUTH" = token ] || case $'\n'$now$'\n' in *$'\n'CODE_SANDBOX_IDENTITY,metadata$'\n'*) ;; *) return 1 ;; esac
 }
 
 deploy() {

@@ -250,7 +250,7 @@ describe('the dashboard', () => {
     assert.deepEqual(envOf(it.project, 'opendoor-dashboard'), {
       OWN: 'kept',
       CODE_SANDBOX_URL: 'https://opendoor-sandbox.example',
-      CODE_SANDBOX_IAM_AUTH: '1',
+      CODE_SANDBOX_IDENTITY: 'metadata',
       CODE_SANDBOX_TOKEN: '1',
     });
     const member = 'serviceAccount:dashboard@a-project.iam.gserviceaccount.com';
