@@ -38,8 +38,8 @@ flags.push(
     .split(' ')
     .map((name) => `-D${name}`),
 );
-const scripts = ['.ci/run', ...list('scripts', /\.sh$/), ...list('apps', /\.sh$/)].filter((name) =>
-  fs.existsSync(path.join(ROOT, name)),
+const scripts = ['.ci/run', ...list('scripts', /\.sh$/), ...list('apps', /\.sh$/), ...list('infra', /\.sh$/)].filter(
+  (name) => fs.existsSync(path.join(ROOT, name)),
 );
 
 // Stands for one source file: the slow check runs on as many at once as there are cores.
@@ -73,7 +73,8 @@ const CHECKS = {
     ],
     'cppcheck',
   ],
-  shellcheck: ['shellcheck', scripts, 'shellcheck'],
+  shellcheck: ['shellcheck', ['-x', ...scripts], 'shellcheck'],
+  yamllint: ['yamllint', ['-s', 'infra'], 'yamllint'],
 };
 
 function run(command, args) {
