@@ -389,11 +389,11 @@ export function checkCode(request: CheckRequest, options?: Pick<RunOptions, 'sig
 /** A jail with a configuration of its own. It starts nothing until its first run. */
 export function createJail(config?: JailConfig): Jail;
 
-/** What this host gives, or the service that it is set to use, found out by one run per language. */
+/** What this host gives, found out by one run per language; of a sandbox service, what it says of itself. */
 export function doctor(config?: JailConfig): Promise<Doctor>;
 
 export interface Doctor {
-  /** Both languages run in the jail that is selected; false where that cannot be used. */
+  /** Both languages run in the jail that is selected, or a service says that it is ready; false where that cannot be used. */
   ok: boolean;
   version: string;
   platform: string;
@@ -403,6 +403,18 @@ export interface Doctor {
   selects: { backend: 'local' | 'http' | 'socket'; because: string };
   /** libcurl and its TLS; `static`: the addon's own. null without a native build. */
   http: string | null;
+  /** Where a sandbox service is selected: what it says of itself. Nothing is run in it. */
+  service: {
+    url: string;
+    ready: boolean;
+    protocol: number;
+    version: string;
+    isolation: Isolation;
+    languages: Language[];
+    maxTimeoutMs: number;
+    maxMemoryMb: number;
+  } | null;
+  /** By one run in each language, locally or by a jailer's socket. */
   runtimes: {
     language: Language;
     ok: boolean;

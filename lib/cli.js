@@ -241,50 +241,10 @@ async function run(file, values) {
   }
 }
 
-/** @param {any} report @param {ReturnType<typeof paint>} colour */
-function verdict({ ok, error, runtimes, selects, layers }, colour) {
-  if (!ok) {
-    const failed = error ?? runtimes.find((one) => !one.ok).error;
-    return colour.red(`Not ready: ${failed.code}: ${failed.message}`);
-  }
-  const what = runtimes.map((one) => one.runtime ?? one.language).join(' and ');
-  const missing = layers.filter((one) => !one.stands).length;
-  const weak = runtimes.some((one) => one.isolation === 'unverified') ? ', isolation UNVERIFIED' : '';
-  const walls = missing === 0 ? '' : `; ${missing} of ${layers.length} layers missing, see below`;
-  return colour.green(`Ready: ${what} run in the ${selects.backend} jail${weak}${walls}`);
-}
-
-/** @param {any} report */
-function doctorText(report) {
-  const colour = paint(process.stdout);
-  const yes = colour.green('yes');
-  const no = colour.red(' no');
-  const lines = [
-    verdict(report, colour),
-    `${colour.bold(`code-jail ${report.version}`)} on ${report.platform}, Node ${report.node}, ${report.root ? 'root' : 'not root'}`,
-    `The environment selects: ${colour.bold(report.selects.backend)} (${report.selects.because})`,
-    `HTTP by libcurl: ${report.http}`,
-    '',
-    colour.bold('Runtimes'),
-  ];
-  if (report.error) lines.push(`  ${no}  ${report.error.code}: ${report.error.message}`);
-  for (const one of report.runtimes) {
-    const found = one.ok
-      ? `${one.runtime}${one.path ? ` (${one.path})` : ''}, isolation: ${one.isolation}`
-      : `${one.error.code}: ${one.error.message}`;
-    lines.push(`  ${one.ok ? yes : no}  ${one.language.padEnd(11)} ${found}`);
-  }
-  if (report.layers.length > 0) lines.push('', colour.bold('Layers, verified by a run in each language'));
-  for (const { layer, stands, reason, remedy } of report.layers) {
-    lines.push(`  ${stands ? yes : no}  ${stands ? layer : `${layer.padEnd(18)} ${reason}`}`);
-    if (!stands && remedy) lines.push(colour.dim(`       remedy: ${remedy}`));
-  }
-  return `${lines.join('\n')}\n`;
-}
-
 /** @param {any} values */
 async function doctorCommand(values) {
   const { doctor } = require('./index.js');
+  const { doctorText } = require('./doctor-text.js');
   const report = await doctor(values['allow-weak'] ? { allowWeak: true } : {});
   process.stdout.write(values.json ? `${JSON.stringify(report, null, 2)}\n` : doctorText(report));
   return report.ok ? 0 : 125;

@@ -7,6 +7,7 @@ const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { JailError } = require('./errors.js');
+const { examineService } = require('./doctor-service.js');
 
 const LANGUAGES = [
   { language: 'javascript', code: 'return 6 * 7' },
@@ -141,7 +142,8 @@ function mergeLayers(runs) {
 }
 
 /**
- * Examines this host, or the service or jailer it is set to use, by one run per language.
+ * Examines this host, or the jailer it is set to use, by one run per language. A
+ * sandbox service is only asked: it may be busy, and `code-jail verify` is for more.
  *
  * @param {object} [config] as for createJail
  * @returns {Promise<object>} see Doctor in index.d.ts
@@ -149,12 +151,15 @@ function mergeLayers(runs) {
 async function doctor(config = {}) {
   const { version } = require('../package.json');
   const runtimes = [];
-  const { backend, because, open } = require('./run-code.js').selected(config);
+  const { backend, because, config: whole, open } = require('./run-code.js').selected(config);
+  const isAsked = backend === 'http' && whole.proxy === undefined; // by a proxy only runs go
+  let service = null;
   let failure = null;
   try {
     const jail = open(); // which loads the addon
     try {
-      for (const one of LANGUAGES) {
+      if (isAsked) service = await examineService(whole);
+      for (const one of isAsked ? [] : LANGUAGES) {
         const path = backend === 'local' ? runtimePath(one.language, config) : null;
         runtimes.push({ ...(await examine(jail, one)), path });
       }
@@ -165,13 +170,14 @@ async function doctor(config = {}) {
     failure = describe(error);
   }
   return {
-    ok: failure === null && runtimes.every((run) => run.ok),
+    ok: failure === null && runtimes.every((run) => run.ok) && service?.ready !== false,
     version,
     platform: `${os.type()} ${os.release()} ${os.arch()}`,
     node: process.version,
     root: process.getuid?.() === 0,
     selects: { backend, because: BECAUSE[because] ?? because },
     http: httpVersion(),
+    service,
     runtimes,
     layers: mergeLayers(runtimes),
     error: failure,

@@ -3,22 +3,14 @@
 // whether what it says of itself is what its runs say.
 
 const crypto = require('node:crypto');
-const { ask } = require('./ask.js');
-const { EXEC_PATH, headerText, readUrl } = require('./http-options.js');
-const { HEADER, headersWithIdentity } = require('./identity.js');
+const { serviceClient } = require('./doctor-service.js');
+const { EXEC_PATH } = require('./http-options.js');
+const { HEADER } = require('./identity.js');
 
 /** A token that is wrong, and looks like the right one. @param {string} token */
 function wrongToken(token) {
   const other = crypto.createHash('sha256').update(`not ${token}`).digest('hex');
   return other.repeat(Math.ceil(token.length / other.length)).slice(0, token.length);
-}
-
-/** Further headers, as runs have them. @param {any} config @returns {Promise<Record<string, string>>} */
-async function furtherHeaders(config) {
-  const headers = headersWithIdentity(config, config.url);
-  const given = typeof headers === 'function' ? await headers() : headers;
-  headerText(given); // refuses what a run would be refused for
-  return given ?? {};
 }
 
 /**
@@ -27,20 +19,11 @@ async function furtherHeaders(config) {
  */
 async function askService(config, verification) {
   const { token } = config;
-  const exec = readUrl('url', config.url);
-  const capabilities = `${exec.slice(0, -EXEC_PATH.length)}/capabilities`;
-  const further = await furtherHeaders(config);
+  const { further, at } = await serviceClient(config);
   const id = `verify-${crypto.randomUUID()}`;
   const body = JSON.stringify({ language: 'javascript', code: 'return 6 * 7', id });
-  /** @param {string | null} bearer @returns {Record<string, string>} */
-  const headersOf = (bearer) => ({
-    ...further,
-    'content-type': 'application/json',
-    'code-jail-protocol': '1',
-    ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }),
-  });
-  const post = (bearer) => quietly(exec, { method: 'POST', headers: headersOf(bearer), body, timeoutMs: 30000 });
-  const get = (bearer) => quietly(capabilities, { headers: headersOf(bearer), timeoutMs: 30000 });
+  const post = (bearer, without) => at(EXEC_PATH, bearer, { body, without });
+  const get = (bearer) => at('/capabilities', bearer);
 
   const right = await post(token);
   const ran = right.status === 200 && right.json?.result === 42;
@@ -58,8 +41,7 @@ async function askService(config, verification) {
   }
 
   if (HEADER in further) {
-    const { [HEADER]: _, ...others } = headersOf(token);
-    const run = await quietly(exec, { method: 'POST', headers: others, body, timeoutMs: 30000 });
+    const run = await post(token, HEADER);
     const refused = run.status === 401 || run.status === 403;
     verification.add('token', 'without an identity token it is refused', refused, statusOf(run));
   }
@@ -68,15 +50,6 @@ async function askService(config, verification) {
   const runs = [...verification.isolations].join(', ');
   const says = told.status === 200 ? String(told.json?.isolation) : statusOf(told);
   verification.add('isolation', 'the service says what its runs say', says === runs, `service: ${says}, runs: ${runs}`);
-}
-
-/** @returns {Promise<{ status: number, json: any, failure?: string }>} failure: there was no answer */
-async function quietly(url, options) {
-  try {
-    return await ask(url, options);
-  } catch (error) {
-    return { status: 0, json: null, failure: error.code ?? error.message };
-  }
 }
 
 /** @param {{ status: number, failure?: string }} answer */

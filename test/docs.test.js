@@ -40,15 +40,25 @@ function variablesOf(text) {
 
 describe('docs/production.md', () => {
   it('has every variable that is read, and no other', () => {
-    // What is read in a cell is the cell's own.
+    // What is read in a cell is the cell's own; a jailer is set up by its own page.
     const sources = [...files('lib', /\.js$/), ...files('apps', /\.js$/), ...files('bin', /\.js$/)].filter(
-      (name) => !name.startsWith('lib/guest') && !name.includes('node_modules'),
+      (name) => !/^lib\/(guest|jailer)|node_modules/.test(name),
     );
     assert.ok(sources.length > 30);
     const used = new Set(sources.flatMap((name) => variablesOf(read(name))));
     for (const known of ['PORT', 'CODE_SANDBOX_TOKEN', 'NO_COLOR', 'GCE_METADATA_HOST'])
       assert.ok(used.has(known), `the search finds ${known}`);
     assert.deepEqual([...used].sort(), firstColumn(read('docs/production.md'), '## Every variable').sort());
+  });
+
+  it('leaves none of a jailer’s to be guessed', () => {
+    const pages = files('docs', /\.md$/).map(read).join('\n');
+    const used = new Set(files('lib/jailer', /\.js$/).flatMap((name) => variablesOf(read(name))));
+    assert.ok([...used].some((name) => name.startsWith('CODE_JAIL_')));
+    assert.deepEqual(
+      [...used].filter((name) => !pages.includes(name)),
+      [],
+    );
   });
 
   it('has the defaults of the service', () => {
