@@ -34,7 +34,7 @@ function run(files, atOnce, report) {
     [
       '--test',
       `--test-concurrency=${atOnce}`,
-      '--test-timeout=180000',
+      '--test-timeout=600000',
       '--test-reporter=spec',
       '--test-reporter-destination=stdout',
       '--test-reporter=./scripts/test-report.js',
