@@ -3,6 +3,7 @@
 // each call against the subset of its API that we use, and fails at each step.
 
 const assert = require('node:assert/strict');
+const { spawnSync } = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
@@ -246,5 +247,16 @@ describe('engine firecracker', { skip }, () => {
       fs.writeFileSync(file, script);
       await assert.rejects(open(), { code: 'ERR_JAIL_UNAVAILABLE', message: /"verification".*does not run/ });
     });
+  });
+});
+
+describe('npm run test:kvm', () => {
+  it('says what a host is missing', () => {
+    const run = spawnSync(process.execPath, [path.join(__dirname, '..', 'scripts', 'test-kvm.js')], {
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH, CODE_JAIL_FIRECRACKER_BIN: '/nowhere/firecracker' },
+    });
+    assert.equal(run.status, 2, run.stdout + run.stderr);
+    assert.match(run.stdout, /cannot be proven on this host.*there is no \/nowhere\/firecracker/s);
   });
 });

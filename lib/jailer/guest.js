@@ -33,29 +33,35 @@ function writeAll(fd, text) {
   for (let at = 0; at < bytes.length; ) at += fs.writeSync(fd, bytes, at);
 }
 
-/** @param {Buffer} line @returns {Promise<string>} */
-async function answer(line) {
-  // All of the VM is one job's: nothing is parked, and the VM's memory is the bound.
+// All of the VM is one job's: nothing is parked, and the VM's memory is the bound.
+function openGuest() {
   const config = readConfig({ parked: 0, maxConcurrent: 1, maxTotalMemoryMb: 1 << 20 });
+  return { limits: config.limits, local: new Local(config) };
+}
+
+/** @param {Buffer} line @param {ReturnType<typeof openGuest>} guest @returns {Promise<string>} */
+async function answer(line, { limits, local }) {
   const { fields, input } = await parseBody(line);
-  const request = readRequest(fields, config.limits);
+  const request = readRequest(fields, limits);
   if (input !== null) request.input = input;
   const { asText } = request;
   request.asText = true;
-  const local = new Local(config);
   const run = await new Promise((resolve, reject) => local.run(request, null, resolve, reject));
   return resultParts(run, { isolation: null, asText, queuedMs: 0 }).join('');
 }
 
-async function main() {
+/** @param {ReturnType<typeof openGuest>} guest */
+async function serveOne(guest) {
   let text;
   try {
-    text = await answer(readLine(0));
+    text = await answer(readLine(0), guest);
   } catch (error) {
     text = errorText(describe(error));
   }
   writeAll(1, `${text}\n`);
-  process.exit(0); // the VM ends with us: nothing is waited for
 }
 
-main();
+// The VM ends with us: nothing is waited for.
+if (require.main === module) serveOne(openGuest()).then(() => process.exit(0));
+
+module.exports = { openGuest, serveOne };

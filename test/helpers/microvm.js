@@ -104,6 +104,23 @@ function guestRootfs() {
   return path.join(folder, 'rootfs');
 }
 
+/** A copy of that image in which the agent's guest takes one job after another. @param {string} image */
+function guestOfMany(image) {
+  const guest = path.join(ROOT, 'lib', 'jailer', 'guest.js');
+  const many = `${image}.js`;
+  fs.writeFileSync(
+    many,
+    "const { openGuest, serveOne } = require('./guest-one.js');\n" +
+      '(async () => { const guest = openGuest(); for (;;) await serveOne(guest); })();\n',
+  );
+  fs.copyFileSync(guestRootfs(), image);
+  const commands = ['rm guest.js', `write ${many} guest.js`, `write ${guest} guest-one.js`];
+  execFileSync('debugfs', ['-w', '-f', '-', image], {
+    input: ['cd /app/lib/jailer', ...commands].join('\n'),
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+}
+
 function everyFile(file) {
   if (!fs.statSync(file).isDirectory()) return [file];
   return fs.readdirSync(file).flatMap((name) => everyFile(path.join(file, name)));
@@ -178,4 +195,4 @@ async function runInMicrovm({ tree, command, timeoutMs = 120000, ...options }) {
   }
 }
 
-module.exports = { whyNot, guestKernel, guestRootfs, makeTree, makeDisk, startMicrovm, runInMicrovm };
+module.exports = { whyNot, guestKernel, guestRootfs, guestOfMany, makeTree, makeDisk, startMicrovm, runInMicrovm };
