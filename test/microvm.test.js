@@ -12,8 +12,8 @@ const { makeTree, runInMicrovm, whyNot } = require('./helpers/microvm.js');
 
 const ROOT = path.join(__dirname, '..');
 const skip = whyNot();
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'code-jail-guest-'));
-after(() => fs.rmSync(folder, { recursive: true }));
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cj-guest-'));
+after(() => fs.rmSync(folder, { recursive: true, force: true }));
 
 describe('a guest under emulation', { skip }, () => {
   const tree = path.join(folder, 'tree');

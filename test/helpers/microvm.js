@@ -15,6 +15,7 @@ const { nodeBinary } = require('../../scripts/node-binary.js');
 
 const ROOT = path.join(__dirname, '..', '..');
 const CACHE = path.join(ROOT, '.cache', 'microvm');
+const WARDEN = path.join(ROOT, 'build', 'Release', 'code-jail-warden');
 const SCRIPTS = path.join(ROOT, 'apps', 'jailer');
 
 const NEEDS = {
@@ -155,20 +156,23 @@ echo "${END} $?"
  * @param {{ disk: string, program: string, channel?: string, memoryMb?: number, cpus?: number }} options
  */
 function startMicrovm(options) {
-  const [command, ...args] = qemuCommand({ ...guestKernel(), ...options });
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-  const seen = { serial: '', errors: '' };
-  child.stdout.on('data', (part) => {
+  // Under the warden: it ends with this process, however this ends. What a guest writes comes on stderr.
+  const child = spawn(WARDEN, ['--', ...qemuCommand({ ...guestKernel(), ...options })], { env: {} });
+  const seen = { serial: '' };
+  child.stdout.resume();
+  child.stderr.on('data', (part) => {
     seen.serial += part;
   });
-  child.stderr.on('data', (part) => {
-    seen.errors += part;
-  });
+  /** @type {Promise<{ serial: string }>} */
   const exited = new Promise((resolve, reject) => {
     child.on('error', reject);
-    child.on('close', (code, signal) => resolve({ code, signal, ...seen }));
+    child.on('close', () => resolve(seen));
   });
-  return { child, seen, exited };
+  const end = () => {
+    child.stdin.end();
+    return exited;
+  };
+  return { seen, exited, end };
 }
 
 /**
@@ -179,17 +183,17 @@ function startMicrovm(options) {
  */
 async function runInMicrovm({ tree, command, timeoutMs = 120000, ...options }) {
   fs.writeFileSync(path.join(tree, IN_GUEST), inGuest(command), { mode: 0o755 });
-  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'code-jail-microvm-'));
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cj-microvm-'));
   const disk = path.join(folder, 'disk');
   try {
     makeDisk(tree, disk);
     const vm = startMicrovm({ disk, program: IN_GUEST, ...options });
-    const timer = setTimeout(() => vm.child.kill('SIGKILL'), timeoutMs);
-    const { serial, errors } = await vm.exited;
+    const timer = setTimeout(() => vm.end(), timeoutMs);
+    const { serial } = await vm.exited;
     clearTimeout(timer);
     const lines = serial.replaceAll('\r\n', '\n');
     const end = new RegExp(`^${END} (\\d+)$`, 'm').exec(lines);
-    return { code: end ? Number(end[1]) : null, stdout: lines.slice(0, end?.index), serial: serial + errors };
+    return { code: end ? Number(end[1]) : null, stdout: lines.slice(0, end?.index), serial };
   } finally {
     fs.rmSync(folder, { recursive: true, force: true });
   }
