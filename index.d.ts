@@ -108,6 +108,18 @@ export interface RunOptions {
    * is killed behind it: gone within 50 ms where it holds up to some hundred MiB, later where it holds more.
    */
   signal?: AbortSignal;
+
+  /**
+   * Called with what the run writes, while it runs: whole characters, in order within each stream,
+   * never after the promise has settled. It hears the first `maxOutputBytes` of each stream;
+   * `stdout` and `stderr` of the result are what they are without it. A host that is slow to listen
+   * does not slow the run: what waits for it comes as one piece. One that throws (or whose promise rejects)
+   * is told by a process warning (CODE_JAIL_LISTENER) and hears no more; the run goes on.
+   * From a service that does not stream, everything comes at once, before the result.
+   */
+  onStdout?: (text: string) => unknown;
+  /** As `onStdout`. */
+  onStderr?: (text: string) => unknown;
 }
 
 /** What became of the code. */

@@ -26,7 +26,7 @@ const SIGNALS = new Map(
 );
 
 /** What submit is told of a call, as bits: see src/addon_submit.c. */
-const FLAGS = { process: 1, check: 2 };
+const FLAGS = { process: 1, check: 2, stdout: 4, stderr: 8 };
 
 /** Calls that are under way, by ticket. @type {Map<number, any>} */
 const calls = new Map();
@@ -108,7 +108,8 @@ function remotePlaceOf(text) {
 const inMs = (us) => (us < 0 ? null : us / 1000);
 
 /**
- * The callback from C; argument for argument value_outcome in src/addon_value.c.
+ * The callback from C: a status under 0 is a part of what a run writes, in
+ * resultText. Argument for argument value_outcome in src/addon_value.c.
  * Times come in µs, and -1 where something is not known.
  */
 function onOutcome(
@@ -141,6 +142,10 @@ function onOutcome(
 ) {
   const call = calls.get(ticket);
   if (call === undefined) return; // aborted: it has been rejected already
+  if (status < 0) {
+    call.output.give(-status, resultText);
+    return;
+  }
   calls.delete(ticket);
   if (failure !== undefined) {
     call.fail(toError(failure, call.backend));
@@ -192,6 +197,7 @@ function onOutcome(
       start: isLocal ? STARTS[start] : place.start,
     },
   };
+  if (call.output !== null) call.output.end(result);
   if (call.asText) /** @type {any} */ (result).resultText = resultText ?? null;
   else if (resultText !== undefined) {
     try {
@@ -221,13 +227,15 @@ function toError({ code, message, retryable, retryAfterMs, httpStatus }, backend
 
 /** One call under way; also the listener of its AbortSignal. */
 class Call {
-  constructor(backend, handle, resolve, reject, id, asText) {
+  /** @param {import('./output.js').Output | null} output */
+  constructor(backend, handle, resolve, reject, id, asText, output) {
     this.backend = backend;
     this.handle = handle;
     this.resolve = resolve;
     this.reject = reject;
     this.id = id;
     this.asText = asText;
+    this.output = output;
     this.ticket = nextTicket();
     /** @type {AbortSignal | null} */
     this.signal = null;
@@ -299,11 +307,14 @@ function submitted(call, failure, signal) {
  */
 function ask(backend, handle, begin) {
   return new Promise((resolve, reject) => {
-    const call = new Call(backend, handle, resolve, reject, '', false);
+    const call = new Call(backend, handle, resolve, reject, '', false, null);
     begin(call.ticket);
     calls.set(call.ticket, call);
   });
 }
+
+/** @param {import('./options.js').Request} request */
+const flagsOf = ({ isCheck, output }) => (isCheck ? FLAGS.check : 0) | (output === null ? 0 : output.flags);
 
 /** @type {any} */
 let client = null;
@@ -313,4 +324,4 @@ function connect() {
   return client;
 }
 
-module.exports = { FLAGS, Call, connect, submitted, ask, letGo, reasonOf };
+module.exports = { FLAGS, Call, connect, flagsOf, submitted, ask, letGo, reasonOf };

@@ -3,7 +3,7 @@
 
 const fs = require('node:fs');
 const path = require('node:path');
-const { FLAGS, Call, connect, submitted, ask } = require('./calls.js');
+const { FLAGS, Call, connect, flagsOf, submitted, ask } = require('./calls.js');
 const { JailError } = require('./errors.js');
 const native = require('./native.js');
 const { LANGUAGES } = require('./options.js');
@@ -104,7 +104,7 @@ class Local {
         { backend: 'local' },
       );
     if (request.language === 1 && !this.hasPython) throw noPython();
-    const call = new Call('local', this.handle, resolve, reject, request.id, request.asText);
+    const call = new Call('local', this.handle, resolve, reject, request.id, request.asText, request.output);
     const failure = this.addon.submit(
       this.handle,
       call.ticket,
@@ -118,7 +118,7 @@ class Local {
       request.maxOutputBytes,
       request.maxResultBytes,
       request.maxResultNodes,
-      (request.minIsolation === 0 ? FLAGS.process : 0) | (request.isCheck ? FLAGS.check : 0),
+      (request.minIsolation === 0 ? FLAGS.process : 0) | flagsOf(request),
       0,
       null,
       null,

@@ -1,7 +1,7 @@
 'use strict';
 // A jail elsewhere: what its calls have in common, whatever way they take.
 
-const { FLAGS, Call, connect, submitted, ask } = require('./calls.js');
+const { Call, connect, flagsOf, submitted, ask } = require('./calls.js');
 const { JailError } = require('./errors.js');
 const native = require('./native.js');
 
@@ -33,7 +33,7 @@ class Remote {
   /** @param {string | null} headers as C takes them */
   submit(request, signal, resolve, reject, headers) {
     this.assertOpen();
-    const call = new Call(this.backend, this.handle, resolve, reject, request.id, request.asText);
+    const call = new Call(this.backend, this.handle, resolve, reject, request.id, request.asText, request.output);
     const failure = this.addon.submit(
       this.handle,
       call.ticket,
@@ -47,7 +47,7 @@ class Remote {
       request.maxOutputBytes,
       request.maxResultBytes,
       request.maxResultNodes,
-      request.isCheck ? FLAGS.check : 0,
+      flagsOf(request),
       request.minIsolation + 1,
       request.id,
       headers,

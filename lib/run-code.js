@@ -10,10 +10,12 @@ const { invalid, isJailError, misconfigured } = require('./errors.js');
 const { Http } = require('./http.js');
 const { Local } = require('./local.js');
 const { observe } = require('./observe.js');
-const { LANGUAGES, readCheck, readRequest } = require('./options.js');
+const { LANGUAGES, readCheck, readRequest, show } = require('./options.js');
+const { Output } = require('./output.js');
 const { Socket } = require('./socket.js');
 
-const CALL_OPTIONS = ['signal'];
+const CALL_OPTIONS = ['signal', 'onStdout', 'onStderr'];
+const CHECK_OPTIONS = ['signal'];
 
 /**
  * The backend that configuration or environment selects.
@@ -28,14 +30,14 @@ function select(config, env) {
   return ['local', ''];
 }
 
-/** @param {any} options @returns {AbortSignal | null} */
-function readSignal(options) {
+/** @param {any} options @param {string[]} known @returns {AbortSignal | null} */
+function readSignal(options, known) {
   if (options === undefined) return null;
   if (options === null || typeof options !== 'object')
-    throw invalid('the options of a call must be an object { signal }');
+    throw invalid(`the options of a call must be an object { ${known.join(', ')} }`);
   for (const key of Object.keys(options))
-    if (options[key] !== undefined && !CALL_OPTIONS.includes(key))
-      throw invalid(`a call has no option ${JSON.stringify(key)}; it knows ${CALL_OPTIONS.join(', ')}`);
+    if (options[key] !== undefined && !known.includes(key))
+      throw invalid(`this call has no option ${JSON.stringify(key)}; it knows ${known.join(', ')}`);
   const { signal } = options;
   if (signal === undefined || signal === null) return null;
   if (
@@ -48,10 +50,18 @@ function readSignal(options) {
   return signal;
 }
 
-/** @param {any} options @returns {AbortSignal | null} */
-function guardedSignal(options) {
+/** @param {any} options @returns {Output | null} */
+function readOutput({ onStdout, onStderr }) {
+  for (const [name, listener] of Object.entries({ onStdout, onStderr }))
+    if (listener !== undefined && listener !== null && typeof listener !== 'function')
+      throw invalid(`${name} must be a function (text) => void, not ${show(listener)}`);
+  return onStdout || onStderr ? new Output(onStdout, onStderr) : null;
+}
+
+/** What the caller's object holds, whose getters may throw. @template T @param {() => T} read @returns {T} */
+function guarded(read) {
   try {
-    return readSignal(options);
+    return read();
   } catch (error) {
     throw isJailError(error) ? error : invalid('the options of a call cannot be read', error);
   }
@@ -60,7 +70,9 @@ function guardedSignal(options) {
 /** Submits, or rejects; never throws. @returns {Promise<any>} */
 function submit(backend, limits, request, options, read = readRequest) {
   return new Promise((resolve, reject) => {
-    const signal = guardedSignal(options);
+    const isCheck = read === readCheck;
+    const signal = guarded(() => readSignal(options, isCheck ? CHECK_OPTIONS : CALL_OPTIONS));
+    const output = options === undefined || isCheck ? null : guarded(() => readOutput(options));
     if (signal?.aborted) {
       reject(signal.reason);
       return;
@@ -70,6 +82,7 @@ function submit(backend, limits, request, options, read = readRequest) {
       reject(signal.reason); // by a getter or a toJSON of the request
       return;
     }
+    job.output = output;
     const watched = read === readRequest ? observe(backend.backend, job, resolve, reject) : null;
     if (watched === null) backend.run(job, signal, resolve, reject);
     else
@@ -177,7 +190,7 @@ function byDefault(how, request, options) {
   }
 }
 
-/** @param {unknown} request @param {{ signal?: AbortSignal }} [options] */
+/** @param {unknown} request @param {{ signal?: AbortSignal, onStdout?: import('./output.js').Listener, onStderr?: import('./output.js').Listener }} [options] */
 const runCode = (request, options) => byDefault(submit, request, options);
 
 /** @param {unknown} request @param {{ signal?: AbortSignal }} [options] */

@@ -73,7 +73,8 @@ static void on_outcomes(napi_env env, napi_value unused, void *context, void *da
     napi_value callback = NULL;
     napi_open_handle_scope(env, &scope);
     napi_get_reference_value(env, client->callback, &callback);
-    end(client);
+    if (!outcome->stream)
+      end(client);
     if (callback && client->user) // it may have ended the environment
       call_back(env, callback, outcome);
     napi_close_handle_scope(env, scope);

@@ -6,7 +6,7 @@
 #include "addon_value.h"
 
 // As lib/calls.js has them.
-enum { FLAG_PROCESS = 1, FLAG_CHECK = 2 };
+enum { FLAG_PROCESS = 1, FLAG_CHECK = 2, FLAG_STDOUT = 4, FLAG_STDERR = 8 };
 
 enum {
   ARG_JAIL, // the caller's
@@ -45,6 +45,8 @@ static bool read_request(napi_env env, napi_value *args, struct jail_request *re
     request->min_isolation = (enum jail_isolation)isolation;
     request->need_process = flags & FLAG_PROCESS;
     request->check = flags & FLAG_CHECK;
+    request->live[0] = flags & FLAG_STDOUT;
+    request->live[1] = flags & FLAG_STDERR;
   }
   return fine;
 }

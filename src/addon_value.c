@@ -106,6 +106,12 @@ void value_outcome(napi_env env, const struct jail_outcome *outcome, napi_value 
   int at = 0;
   args[at++] = value_number(env, outcome->ticket);
   args[at++] = outcome->error.code == JAIL_OK ? undefined : value_error(env, &outcome->error);
+  if (outcome->stream) {
+    args[at++] = small(env, -(int32_t)outcome->stream);
+    args[at] = undefined;
+    napi_create_string_utf8(env, outcome->chunk ? outcome->chunk : "", outcome->chunk_bytes, &args[at]);
+    at++;
+  }
   if (outcome->error.code != JAIL_OK || !outcome->is_run) {
     while (at < VALUE_OUTCOME_ARGS)
       args[at++] = undefined;

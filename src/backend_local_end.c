@@ -60,6 +60,8 @@ static bool pump(struct stream *stream) {
   ssize_t size = read(stream->fd, scratch, LOCAL_READ_BYTES);
   if (size > 0) {
     capture_add(&stream->capture, scratch, (size_t)size);
+    live_add(stream->cell->run, stream == &stream->cell->streams[PIPE_OUT] ? JAIL_STDOUT : JAIL_STDERR, scratch,
+             (size_t)size);
     return true;
   }
   if (size == 0)

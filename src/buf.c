@@ -92,8 +92,7 @@ void capture_add(struct capture *capture, const char *data, size_t size) {
   add_to_tail(capture, data + first, size - first);
 }
 
-// How many bytes at the end are the beginning of a character that was cut.
-static size_t cut_at_end(const char *text, size_t size) {
+size_t buf_cut_at_end(const char *text, size_t size) {
   for (size_t back = 1; back <= 3 && back <= size; back++) {
     unsigned char byte = (unsigned char)text[size - back];
     if (byte < 0x80)
@@ -142,7 +141,7 @@ int capture_finish(struct capture *capture, char **text, size_t *size, uint64_t 
   } else {
     char *end = all + head + NOTICE_MAX;
     unroll(capture, end);
-    size_t lost_head = cut_at_end(all, head), lost_tail = cut_at_start(end, tail);
+    size_t lost_head = buf_cut_at_end(all, head), lost_tail = cut_at_start(end, tail);
     head -= lost_head;
     *dropped += lost_head + lost_tail;
     const char *line = head && all[head - 1] != '\n' ? "\n" : "";

@@ -25,6 +25,8 @@ void capture_init(struct capture *capture, size_t cap);
 // What does not fit (or for which there is no memory) is counted and left out.
 void capture_add(struct capture *capture, const char *data, size_t size);
 void capture_free(struct capture *capture);
+// How many bytes at the end are the beginning of a UTF-8 character that was cut: 3 at most.
+size_t buf_cut_at_end(const char *text, size_t size);
 // What was kept, cut at UTF-8 boundaries, with one line between that says how
 // much is missing. Sets *dropped. *text is the caller's to free, NULL if *size
 // is 0. Empties the capture. 0, or -1 without memory.

@@ -17,10 +17,12 @@
 #include <string.h>
 #include <uv.h>
 
+#include "buf.h"
 #include "intake.h"
+#include "live.h"
 #include "pool.h"
 
-enum { PLACES_MAX = 512 };
+enum { PLACES_MAX = 512, PART_MAX = 1 << 27 };
 
 struct place {
   char *text; // never freed: users read it without a lock
@@ -65,6 +67,44 @@ void engine_deliver(struct jail_user *user, struct jail_outcome *outcome) {
     jail_outcome_free(outcome);
   else if (first)
     user->on_done(user->arg); // the user cannot go meanwhile: this thread would have to detach it
+}
+
+// Lock held: to what waits already. Without memory the stream ends here, rather than with a gap in it.
+static void add_part(struct live *live, const char *data, size_t size) {
+  struct jail_outcome *chunk = live->chunk;
+  struct buf grown = {chunk->chunk, chunk->chunk_bytes, live->chunk_room, PART_MAX};
+  if (buf_add(&grown, data, size))
+    live->left = 0;
+  chunk->chunk = grown.data;
+  chunk->chunk_bytes = grown.size;
+  live->chunk_room = grown.room;
+}
+
+void engine_deliver_part(struct jail_user *user, uint32_t ticket, int stream, struct live *live, const char *data,
+                         size_t size) {
+  struct jail_outcome *fresh = NULL;
+  bool first = false;
+  pthread_mutex_lock(&lock);
+  bool waits = !user->detached && live->chunk && live->takes == user->takes;
+  if (!waits && !user->detached && (fresh = calloc(1, sizeof *fresh))) {
+    fresh->ticket = ticket;
+    fresh->stream = (uint32_t)stream;
+    first = !user->done;
+    *user->done_end = fresh;
+    user->done_end = &fresh->next;
+    live->chunk = fresh;
+    live->chunk_room = 0;
+    live->takes = user->takes;
+  }
+  if (waits || fresh) {
+    add_part(live, live->part, live->part_bytes);
+    add_part(live, data, size);
+  } else {
+    live->left = 0;
+  }
+  pthread_mutex_unlock(&lock);
+  if (first)
+    user->on_done(user->arg);
 }
 
 uint32_t engine_intern_place(const char *text, size_t bytes) {
@@ -283,6 +323,7 @@ struct jail_outcome *jail_user_take(struct jail_user *user) {
   struct jail_outcome *done = user->done;
   user->done = NULL;
   user->done_end = &user->done;
+  user->takes++;
   pthread_mutex_unlock(&lock);
   return done;
 }

@@ -7,6 +7,7 @@
 
 struct uv_loop_s;
 struct pool;
+struct live;
 
 // ---- time ----
 
@@ -43,6 +44,7 @@ struct jail_user {
   void (*on_done)(void *arg);
   void *arg;
   struct jail_outcome *done, **done_end; // under the engine's lock
+  uint64_t takes;                        // likewise: how often `done` was emptied
   bool detached;                         // likewise
   struct jail *jails;                    // user's thread
 };
@@ -52,6 +54,10 @@ struct jail_user {
 struct uv_loop_s *engine_loop(void);
 // Takes the outcome, and hands it to its user; frees it if that one has gone.
 void engine_deliver(struct jail_user *user, struct jail_outcome *outcome);
+// What `live` holds of a character, then data, as a part of that stream's output. Where the user has not taken
+// the part before, they become one.
+void engine_deliver_part(struct jail_user *user, uint32_t ticket, int stream, struct live *live, const char *data,
+                         size_t size);
 // A number for this text, the same for the same text. 0 where there is no room.
 uint32_t engine_intern_place(const char *text, size_t bytes);
 // The pool has ended: the engine forgets it, and frees it.

@@ -67,12 +67,17 @@ struct jail_fault { // the user's error; every text may be absent
   uint32_t line, column; // 1-based; 0: not known
 };
 
-// What one asynchronous call came to. Owned by whoever took it.
+enum jail_stream { JAIL_STDOUT = 1, JAIL_STDERR };
+
+// What one asynchronous call came to, or a part of what it writes meanwhile. Owned by whoever took it.
 struct jail_outcome {
   struct jail_outcome *next;
   uint32_t ticket;         // the caller's own number for the call
   struct jail_error error; // where code is not JAIL_OK, nothing below holds
   bool is_run;             // false for warm and close: nothing below holds
+  uint32_t stream; // of enum jail_stream: a part of it, in `chunk`; nothing else holds, and the outcome is to come
+  char *chunk;     // owned; UTF-8, though not all of it need be valid
+  size_t chunk_bytes;
   enum jail_status status;
   enum jail_start start;
   uint32_t place;    // where it ran: see jail_place_text
@@ -137,6 +142,7 @@ struct jail_request { // everything borrowed for the call; the payload is writte
   uint32_t timeout_ms, memory_mb, max_output_bytes, max_result_bytes, max_result_nodes;
   bool need_process;  // refuse an unverified place
   bool check;         // compile only: nothing runs, and the result is a list of what is wrong
+  bool live[2];       // parts of stdout, of stderr, as they come
   const char *tenant; // NUL-terminated; NULL: none
   // Of a run that goes elsewhere:
   enum jail_isolation min_isolation; // refused by the peer, or its answer is

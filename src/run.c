@@ -82,6 +82,8 @@ struct jail_run *jail_run_new(const struct jail_request *request, struct jail_er
   memcpy(payload, &header, sizeof header);
   run->payload = payload;
   run->payload_bytes = bytes;
+  for (int i = 0; i < 2; i++)
+    run->live[i].left = request->live[i] ? request->max_output_bytes : 0;
   run->outcome.is_run = true;
   run->outcome.exit_code = -1;
   run->outcome.cpu_ns = run->outcome.peak_bytes = -1;
@@ -118,6 +120,7 @@ void jail_outcome_free(struct jail_outcome *outcome) {
   };
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     text_free(texts[i]);
+  free(outcome->chunk);
   free(outcome);
 }
 
@@ -138,6 +141,7 @@ void run_settle(struct jail_run *run) {
     outcome->start_us = span(run->admitted_us, run->sent_us ? run->sent_us : now);
     outcome->run_us = span(run->sent_us, run->finished_us ? run->finished_us : now);
   }
+  live_end(run);
   engine_timer_stop(&run->timer);
   pool_leave(run->pool, run);
   run->state = RUN_SETTLED;

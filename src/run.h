@@ -6,6 +6,7 @@
 #include "engine.h"
 #include "intake.h"
 #include "jail.h"
+#include "live.h"
 #include "protocol.h"
 
 enum run_state { RUN_QUEUED, RUN_STARTING, RUN_RUNNING, RUN_SETTLED };
@@ -26,6 +27,7 @@ struct jail_run {
   uint64_t entered_us, admitted_us, sent_us, finished_us; // 0: not yet
   struct engine_timer timer;                              // how long it may queue
   uint32_t attempts;                                      // cells that died without having read its job
+  struct live live[2];                                    // stdout, stderr
   void *backend_data;                                     // the backend's own
 };
 
