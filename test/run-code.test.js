@@ -66,7 +66,7 @@ describe('runCode', () => {
 
   it('says what options a call has', async () => {
     const jail = fakeJail();
-    await assert.rejects(jail.runCode(job('ok'), { onStdout() {} }), /no option "onStdout"/);
+    await assert.rejects(jail.runCode(job('ok'), { onProgress() {} }), /no option "onProgress"/);
     await assert.rejects(jail.runCode(job('ok'), { signal: {} }), /must be an AbortSignal/);
     await assert.rejects(jail.runCode(job('ok'), null), /options of a call/);
     assert.equal((await jail.runCode(job('ok'), { signal: undefined })).status, 'ok');
