@@ -14,6 +14,7 @@ const probes = require('../lib/verify-probes.js');
 const { slack } = require('./helpers/baseline.js');
 const { startLiar, startTargets, TOKEN } = require('./helpers/liar.js');
 const { openJail } = require('./helpers/run.js');
+const { startSocketPeer } = require('./helpers/socket-peer.js');
 const { startService, TOKEN: SERVICE_TOKEN } = require('./helpers/service.js');
 
 const QUICK = { loopMs: 500 };
@@ -119,6 +120,22 @@ describe('what is not', () => {
     const not = await examine({}, { headers });
     assert.deepEqual(failed(not), ['token: without an identity token it is refused']);
     await assert.rejects(examine({ iam: true }), { code: 'ERR_JAIL_UNAUTHORIZED' });
+  });
+
+  it('a jailer’s socket likewise: shut, and with a loop that is kept', async () => {
+    let keeps = false;
+    const peer = await startSocketPeer(async ({ job, socket }) => {
+      if (keeps && /for \(;;\)/.test(job.code)) return;
+      socket.end(`${JSON.stringify(await jail.runCode(job))}\n`);
+    });
+    const how = { ...QUICK, ...near('example.com') };
+    const shut = await verify({ socket: peer.file }, how);
+    assertShut(shut);
+    assert.deepEqual([shut.backend, shut.where], ['socket', peer.file]);
+    keeps = true;
+    assert.deepEqual(failed(await verify({ socket: peer.file }, how)), ['time: an endless loop is cut']);
+    await peer.close();
+    await assert.rejects(verify({ socket: peer.file }, how), { code: /ERR_JAIL_(CONFIG|UNAVAILABLE)/ });
   });
 
   it('one that lets anybody in', async () => {
