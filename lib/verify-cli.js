@@ -2,6 +2,7 @@
 // `code-jail verify` as a person or a deployment script sees it: a line for each
 // check as it is made, one verdict at the end, 0 / 1 / 2.
 
+const { identityFromEnvironment } = require('./identity.js');
 const { paint, printable } = require('./terminal.js');
 const { verify } = require('./verify.js');
 
@@ -43,13 +44,13 @@ function noVerdict(error, json) {
  */
 async function verifyCommand({ url, socket, expect, json = false, 'allow-weak': allowWeak }) {
   const colour = paint(process.stdout);
-  const config = {
-    ...(expect !== undefined && { expect }),
-    ...(url !== undefined && { url, token: process.env.CODE_SANDBOX_TOKEN }),
-    ...(socket !== undefined && { socket }),
-    ...(allowWeak && { allowWeak }),
-  };
   try {
+    const config = {
+      ...(expect !== undefined && { expect }),
+      ...(url !== undefined && { url, token: process.env.CODE_SANDBOX_TOKEN, ...identityFromEnvironment(process.env) }),
+      ...(socket !== undefined && { socket }),
+      ...(allowWeak && { allowWeak }),
+    };
     const report = await verify(config, json ? {} : { onCheck: (check) => process.stdout.write(line(check, colour)) });
     process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : verdict(report, colour));
     return report.ok ? SHUT : OPEN;

@@ -107,7 +107,11 @@ collect_access() {
   if [ -n "${SMOKE_ACCOUNT:-}" ]; then
     identity=(--impersonate-service-account="$SMOKE_ACCOUNT" --audiences="$url" --include-email)
   fi
-  gcloud auth print-identity-token ${identity[@]+"${identity[@]}"} >"$FOLDER/identity"
+  if is_public; then
+    : >"$FOLDER/identity" # nobody asks for one, and code-jail verify would call that wrong
+  else
+    gcloud auth print-identity-token ${identity[@]+"${identity[@]}"} >"$FOLDER/identity"
+  fi
 }
 
 collect() {
@@ -134,6 +138,7 @@ verify() {
   # By the environment: arguments can be read by everybody.
   CODE_SANDBOX_TOKEN=$(cat "$FOLDER/token")
   CODE_SANDBOX_IDENTITY_TOKEN=$(cat "$FOLDER/identity")
+  unset CODE_SANDBOX_IDENTITY CODE_SANDBOX_AUDIENCE
   export CODE_SANDBOX_TOKEN CODE_SANDBOX_IDENTITY_TOKEN
   if [ -n "${SMOKE_VERIFY:-}" ]; then
     # shellcheck disable=SC2086 # a command with its arguments

@@ -4,10 +4,11 @@
 
 const assert = require('node:assert/strict');
 const fs = require('node:fs');
+const http = require('node:http');
 const path = require('node:path');
 const { before, describe, it } = require('node:test');
 const { judge, read } = require('../../infra/gcp/settings.js');
-const { newProject, ID, SANDBOX, SMOKE } = require('../helpers/project.js');
+const { newProject, ID, ROOT, SANDBOX, SMOKE } = require('../helpers/project.js');
 
 const WANTED = { project: ID, auth: 'iam', ingress: 'all' };
 const GOOGLE = 'run.googleapis.com/';
@@ -303,5 +304,36 @@ describe('smoke.sh', () => {
       '--audiences=https://opendoor-sandbox.example',
       '--include-email',
     ]);
+  });
+
+  it('without an identity where everybody may call', async () => {
+    const it = newProject(project);
+    it.project.services[0].policy.bindings.push({ role: 'roles/run.invoker', members: ['allUsers'] });
+    const run = await it.run(SMOKE, [], { SANDBOX_AUTH: 'token' });
+    assert.equal(run.status, 0, run.out);
+    assert.equal(run.verified[2], '');
+  });
+
+  it('the real code-jail verify shows both tokens, and takes a door that stays shut for no proof', async () => {
+    const seen = new Set();
+    const door = http.createServer((request, response) => {
+      seen.add(`${request.headers['x-serverless-authorization']} ${request.headers.authorization}`);
+      response.writeHead(403).end();
+    });
+    await new Promise((resolve) => door.listen(0, '127.0.0.1', () => resolve(undefined)));
+    const { port } = /** @type {any} */ (door.address());
+    const it = newProject(project);
+    const folder = path.join(it.folder, 'smoke');
+    assert.equal((await it.run(SMOKE, ['--collect', folder])).status, 0);
+    fs.writeFileSync(path.join(folder, 'url'), `http://127.0.0.1:${port}\n`);
+    const run = await it.run(SMOKE, ['--judge', folder], {
+      SMOKE_VERIFY: `${process.execPath} ${ROOT}/bin/code-jail.js`,
+    });
+    door.close();
+    assert.notEqual(run.status, 0);
+    assert.match(run.out, /step 'from inside the jail' failed/);
+    const token = it.project.secrets[0].versions[0].value;
+    assert.ok(seen.has(`Bearer an.identity.token Bearer ${token}`), [...seen].join());
+    assert.ok(!run.out.includes(token));
   });
 });
