@@ -8,6 +8,7 @@ const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { parseArgs } = require('node:util');
+const { hostileKills } = require('./kills.js');
 const { kills, latencies, parkedMemory, starts, throughputs } = require('./local.js');
 const { measurePeers } = require('./peers.js');
 const { digits, table } = require('./stats.js');
@@ -39,6 +40,7 @@ async function measure() {
   const perSecond = await throughputs(options.quick ? 200 : 4000);
   progress('kills …');
   const kill = { small: await kills(options.quick ? 3 : 20, 96), gigabyte: await kills(options.quick ? 1 : 5, 1024) };
+  const hostile = await hostileKills(options.quick ? 2 : 25);
   progress('memory …');
   const pss = await parkedMemory();
   progress('JS thread …');
@@ -48,7 +50,7 @@ async function measure() {
   progress('peers …');
   const peers = options['no-peers'] ? [] : await measurePeers(options.quick ? 5 : 60);
   progress('');
-  return { machine: before, starts, latency, perSecond, kill, pss, call, delay, peers };
+  return { machine: before, starts, latency, perSecond, kill, hostile, pss, call, delay, peers };
 }
 
 function machine() {
@@ -63,7 +65,7 @@ function machine() {
 }
 
 // Each figure with its target: [what, value, unit, target].
-function figures({ latency, perSecond, kill, pss, call, delay }) {
+function figures({ latency, perSecond, kill, hostile, pss, call, delay }) {
   const rows = [];
   const add = (what, value, unit, target, atLeast = false) => rows.push({ what, value, unit, target, atLeast });
   for (const language of ['javascript', 'python']) {
@@ -90,6 +92,12 @@ function figures({ latency, perSecond, kill, pss, call, delay }) {
   add('event-loop delay p99, beside 8 hostile cells', delay.hostile.p99, 'ms', 20);
   add('abort to process gone, 96 MiB held, p50', kill.small.p50, 'ms', 50);
   add('abort to process gone, 1 GiB held, p50', kill.gigabyte.p50, 'ms', 50);
+  for (const [way, name] of [
+    ['abort', 'abort'],
+    ['deadline', 'deadline (and 20 ms for its start)'],
+  ])
+    for (const at of ['p50', 'p99', 'max'])
+      add(`${name} to gone, ${hostile[way].n} hostile ones, ${at}`, hostile[way][at], 'ms', 50);
   return rows;
 }
 
