@@ -30,7 +30,8 @@ function holds([language, one], layers) {
   assert.equal(one.status, 'ok', `${language}: ${JSON.stringify(one)}`);
   assert.deepEqual(one.layers.filter((name) => name !== 'cgroup').sort(), [...layers].sort(), language);
   for (const { layer, reason } of one.missing) assert.ok(reason.length > 5, `${layer} is missing for a reason`);
-  const { control, scratch, ...probes } = one.probes;
+  const { control, scratch, stdin, ...probes } = one.probes;
+  assert.equal(stdin, '', 'standard input is empty, and nothing of ours');
   assert.equal(control, 'allowed');
   assert.equal(scratch, 'allowed'); // on a tmpfs of its own, or in a folder that the keeper made
   for (const [name, outcome] of Object.entries(probes)) {

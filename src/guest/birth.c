@@ -70,11 +70,14 @@ _Noreturn static void fail(int to, const char *what) {
 _Noreturn static void become_zygote(const struct birth *birth) {
   struct cell_error error = {0};
   int end = fcntl(birth->zygote_end, F_DUPFD, 10), null = open("/dev/null", O_RDWR);
-  if (end < 0 || null < 0 || dup2(end, PROTOCOL_FD) < 0)
+  if (end < 0 || null < 0)
     fail(birth->zygote_end, "no descriptors");
+  // These first: null may have the number that is the socket's from now on.
   for (int fd = 0; fd < 3; fd++)
     if (dup2(null, fd) < 0)
       fail(end, "no standard streams");
+  if (dup2(end, PROTOCOL_FD) < 0)
+    fail(end, "no socket");
   close(end);
   if (null > PROTOCOL_FD)
     close(null);
