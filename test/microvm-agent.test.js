@@ -19,7 +19,9 @@ const skip = whyNot();
 const ALL = process.env.CODE_JAIL_TEST_MICROVM === 'all';
 // Of each kind one: values, refusals, errors, exits, kills, both languages.
 const SOME = ['O01', 'O02', 'O03', 'O04', 'O05', 'O16', 'O29'];
-const TABLE = cases.filter((one) => !one.parallel && (ALL || SOME.includes(one.id)));
+// 64 MiB of short lines are more than an emulated processor writes in a minute.
+const TOO_SLOW = ['O17'];
+const TABLE = cases.filter((one) => (ALL ? !one.parallel && !TOO_SLOW.includes(one.id) : SOME.includes(one.id)));
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cj-agent-'));
 after(() => fs.rmSync(folder, { recursive: true, force: true }));

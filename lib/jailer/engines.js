@@ -40,6 +40,7 @@ const { misconfigured } = require('../errors.js');
 /**
  * @typedef {object} Engine
  * @property {'process' | 'gvisor' | 'microvm'} isolation what it can prove: more minIsolation is refused before run()
+ * @property {number} [startMs] what it may take beside a run, where that is more than is usual
  * @property {(job: Job, how: { signal: AbortSignal, deadlineMs: number }) => Promise<Answer>} run
  *   Rejects with a JailError, `retryable` only where the code provably never ran; once the signal
  *   fires, with its reason, and without waiting: the client has gone, the daemon ends, or deadlineMs
@@ -68,4 +69,4 @@ async function openEngine(name, settings) {
   return ENGINES[name]().createEngine(settings);
 }
 
-module.exports = { openEngine, NAMES };
+module.exports = { openEngine, ENGINES, NAMES };

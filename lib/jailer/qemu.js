@@ -14,7 +14,8 @@ const { failed, startWarden } = require('./warden.js');
 const PROGRAM = '/usr/bin/qemu-system-x86_64';
 const PORT_NAME = 'code-jail';
 const GUEST_MEMORY_MB = 256;
-const START_MS = 30000; // until QEMU listens; the guest's start is the caller's to bound
+const START_MS = 30000; // until QEMU listens
+const GUEST_START_MS = 240000; // and until the answer, beside the run itself, on a machine under load
 const LOOK_MS = 20;
 
 // On a busy machine the kernel cannot measure its clock against an emulated timer,
@@ -90,7 +91,11 @@ async function createEngine({ folder, env, maxMemoryMb }) {
       const answer = await exchange(socket, job, signal);
       return { answer, isolation: null };
     } catch (error) {
-      if (!signal.aborted) count.failures++;
+      if (!signal.aborted) {
+        count.failures++;
+        await warden.end();
+        if (warden.errors) error.message += ` (its console: ${warden.errors.slice(-300)})`;
+      }
       throw error;
     } finally {
       void warden.end();
@@ -99,6 +104,7 @@ async function createEngine({ folder, env, maxMemoryMb }) {
 
   return {
     isolation: 'process',
+    startMs: GUEST_START_MS,
     async run(job, { signal }) {
       const either = AbortSignal.any([signal, closing.signal]);
       either.throwIfAborted();
