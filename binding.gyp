@@ -5,7 +5,7 @@
   'target_defaults': {
     'cflags': ['-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Wformat-security', '-fvisibility=hidden', '-fno-strict-aliasing', '-fstack-protector-strong', '-U_FORTIFY_SOURCE', '-D_FORTIFY_SOURCE=2'],
     'cflags!': ['-O3', '-fno-omit-frame-pointer'],
-    'defines': ['_GNU_SOURCE', 'NAPI_VERSION=9'],
+    'defines': ['_GNU_SOURCE', 'NAPI_VERSION=9', 'CODE_JAIL_PACKAGE'],
     'ldflags': ['-Wl,-z,now', '-Wl,-z,relro', '-Wl,-z,noexecstack'],
   },
   'targets': [

@@ -165,8 +165,8 @@ static int drop_capabilities(struct cell_error *error) {
 
 // The order is law; each step says why it stands where it stands.
 int cell_enter(const struct cell_plan *plan, uint32_t cell, int tmpfs[2], struct cell_error *error) {
-  const bool mounts = cell_wants(plan, CELL_MOUNT_NAMESPACE);
-  const bool switch_uid = cell_wants(plan, CELL_SEPARATE_UID) && plan->uid_count > 0;
+  const bool mounts = cell_raises(plan, CELL_MOUNT_NAMESPACE);
+  const bool switch_uid = cell_raises(plan, CELL_SEPARATE_UID) && plan->uid_count > 0;
   const uid_t uid = switch_uid ? plan->uid_base + cell % plan->uid_count : geteuid();
   const gid_t gid = switch_uid ? uid : getegid();
   int result = 0;
@@ -231,19 +231,19 @@ int cell_enter(const struct cell_plan *plan, uint32_t cell, int tmpfs[2], struct
   // the namespace's own maximum as its parent counts it, siblings included.
   // Where the limit on data does not hold, the others may all the same.
   struct cell_error unmet = {0};
-  if (cell_rlimits_enter(plan, &unmet) < 0 && cell_wants(plan, CELL_RLIMITS)) {
+  if (!cell_leaves_out(CELL_RLIMITS) && cell_rlimits_enter(plan, &unmet) < 0 && cell_wants(plan, CELL_RLIMITS)) {
     *error = unmet;
     result = unmet.code;
     goto fail;
   }
 
   // The new namespace gave all capabilities, over nothing but itself; they go.
-  if ((result = drop_capabilities(error)) < 0)
+  if (!cell_leaves_out(CELL_NO_CAPABILITIES) && (result = drop_capabilities(error)) < 0)
     goto fail;
 
   // Needed by Landlock and seccomp once there are no capabilities; from here on
   // no exec gives anything.
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
+  if (!cell_leaves_out(CELL_NO_NEW_PRIVS) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
     result = cell_fail(error, errno, "no_new_privs", "%s", strerror(errno));
     goto fail;
   }
@@ -262,7 +262,7 @@ int cell_enter(const struct cell_plan *plan, uint32_t cell, int tmpfs[2], struct
   }
 
   // Landlock last: it takes away the paths and the mounting that all above used.
-  if (cell_wants(plan, CELL_LANDLOCK) && (result = cell_landlock_enter(plan, error)) < 0)
+  if (cell_raises(plan, CELL_LANDLOCK) && (result = cell_landlock_enter(plan, error)) < 0)
     goto fail;
   if (self >= 0)
     close(self);
@@ -280,7 +280,7 @@ fail:
 
 int cell_seal(const struct cell_plan *plan, struct cell_error *error) {
   struct sock_filter code[CELL_FILTER_MAX];
-  if (!cell_wants(plan, CELL_SECCOMP))
+  if (!cell_raises(plan, CELL_SECCOMP))
     return 0;
   // In a cold start an exec lies between, which made the process dumpable again.
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
@@ -296,11 +296,11 @@ int cell_close(const struct cell_plan *plan, uint64_t memory_bytes, uint32_t tim
   struct sock_filter code[CELL_FILTER_MAX];
   int result = 0;
   // Limits before the filter that takes setting them away.
-  if (cell_wants(plan, CELL_RLIMITS))
+  if (cell_raises(plan, CELL_RLIMITS))
     result = cell_rlimits_close(memory_bytes, timeout_ms, error);
-  else
+  else if (!cell_leaves_out(CELL_RLIMITS))
     cell_rlimits_try(plan, memory_bytes, timeout_ms);
-  if (result < 0 || !cell_wants(plan, CELL_SECCOMP))
+  if (result < 0 || !cell_raises(plan, CELL_SECCOMP))
     return result;
   result = cell_filter_close(code, CELL_FILTER_MAX);
   if (result > 0)

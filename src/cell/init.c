@@ -106,13 +106,13 @@ static int settle_init(const struct outer *outer, struct message *message) {
   if (outer->by_root && syscall(SYS_setgroups, 0, NULL) < 0)
     return cell_fail(error, errno, "init", "setgroups: %s", strerror(errno));
   outer_take_view(&here); // by the carried /proc, which is there in any case
-  if (cell_wants(outer->plan, CELL_UTS_NAMESPACE) && sethostname("cell", 4) < 0)
+  if (cell_raises(outer->plan, CELL_UTS_NAMESPACE) && sethostname("cell", 4) < 0)
     return cell_fail(error, errno, "init", "sethostname: %s", strerror(errno));
   message->has_proc = cell_wants(outer->plan, CELL_OWN_ROOT) && mount_own_proc();
   for (int layer = 0; layer < CELL_LAYER_COUNT; layer++) {
     if (!(outer->plan->want & CELL_OUTER_LAYERS & CELL_BIT(layer)))
       continue;
-    if (!holds((enum cell_layer)layer, outer, &here))
+    if (!cell_leaves_out((enum cell_layer)layer) && !holds((enum cell_layer)layer, outer, &here))
       return cell_fail(error, EPERM, "verify", "%s was made but does not hold",
                        cell_layer_name((enum cell_layer)layer));
     message->stands |= CELL_BIT(layer);

@@ -111,7 +111,7 @@ static int map_init_ids(pid_t init, struct cell_error *error) {
 static unsigned long clone_flags(const struct outer *outer) {
   unsigned long flags = 0;
   for (size_t i = 0; i < NAMESPACE_COUNT; i++)
-    if (cell_wants(outer->plan, outer_namespaces[i].layer))
+    if (cell_raises(outer->plan, outer_namespaces[i].layer))
       flags |= (unsigned long)outer_namespaces[i].flag;
   // The unprivileged builder is in these two already.
   return outer->by_root ? flags : flags & ~(unsigned long)(CLONE_NEWUSER | CLONE_NEWNS);
@@ -136,7 +136,7 @@ static int build(const struct outer *outer, struct cell_error *error) {
     outer_run_init(outer);
   struct message message = {.kind = MESSAGE_INIT, .pid = (int32_t)init};
   outer_say(outer->report[1], &message); // first of all, so that the caller can end it
-  if (outer->by_root && (result = map_init_ids((pid_t)init, error)) < 0)
+  if (outer->by_root && !cell_leaves_out(CELL_USER_NAMESPACE) && (result = map_init_ids((pid_t)init, error)) < 0)
     return result;
   return write(outer->go[1], "", 1) == 1 ? 0 : cell_fail(error, errno, "init", "it has ended");
 }
@@ -215,7 +215,7 @@ static int spawn_behind_walls(struct outer *outer, pid_t *init_pid, struct cell_
   close(outer->report[0]);
   if (builder > 0)
     wait_for(builder);
-  if (result == 0 && outer->by_root && !has_foreign_uid(init))
+  if (result == 0 && outer->by_root && !cell_leaves_out(CELL_USER_NAMESPACE) && !has_foreign_uid(init))
     result = cell_fail(error, EPERM, "verify", "separate-uid was made but does not hold");
   if (result < 0) {
     end_child(init); // and with it everything in its pid namespace
@@ -296,7 +296,7 @@ static int return_to_own(void) {
 }
 
 pid_t cell_fork(const struct cell_plan *plan, struct cell_error *error) {
-  const bool own_pid_namespace = cell_wants(plan, CELL_PID_NAMESPACE);
+  const bool own_pid_namespace = cell_raises(plan, CELL_PID_NAMESPACE);
   if (own_pid_namespace && unshare(CLONE_NEWPID) < 0) {
     cell_fail(error, errno, "pid namespace", "unshare: %s%s", strerror(errno),
               errno == ENOSPC ? " (see sysctl user.max_pid_namespaces)" : "");

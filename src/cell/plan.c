@@ -208,7 +208,7 @@ static int common_layers(struct cell_plan *plan, uint32_t *want, struct cell_err
     *want |= CELL_BIT(CELL_SECCOMP);
   else
     explain(plan, CELL_SECCOMP, "this kernel refuses system call filters");
-  if (limits)
+  if (limits || cell_leaves_out(CELL_RLIMITS))
     *want |= CELL_BIT(CELL_RLIMITS);
   else
     explain(plan, CELL_RLIMITS, "a limit on data was set and exceeded (gVisor, or before Linux 4.7)");

@@ -293,13 +293,14 @@ static int enter(const struct cell_root *root, const int *sources, bool own_proc
     return cell_fail(error, errno, "pivot_root", "%s%s", strerror(errno),
                      errno == EINVAL ? " (the root file system is an initramfs, or gVisor's)" : "");
   result = fill(root, sources, error);
-  if (result == 0 && (fchdir(old) < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0))
+  if (result == 0 && !cell_leaves_out(CELL_OWN_ROOT) &&
+      (fchdir(old) < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0))
     result = cell_fail(error, errno, "pivot_root", "leave the old root: %s", strerror(errno));
   close(old);
   if (result == 0 &&
       mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
     result = cell_fail(error, errno, "root", "make it read-only: %s", strerror(errno));
-  return result < 0 ? result : check_mounts(error);
+  return result < 0 || cell_leaves_out(CELL_OWN_ROOT) ? result : check_mounts(error);
 }
 
 int cell_root_enter(const struct cell_root *root, bool own_proc, struct cell_error *error) {

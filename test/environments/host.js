@@ -45,13 +45,16 @@ async function startSibling() {
   return { where, end };
 }
 
-/** The uid, as seen from here, of the process that calls itself `probed`. */
+// What the cell calls itself meanwhile; other hosts may be at work beside this one.
+const TITLE = `cell of ${process.pid}`;
+
+/** The uid, as seen from here, of the process with that title. */
 async function watchForCell(over) {
   while (!over.now) {
     for (const pid of fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
       try {
         const status = fs.readFileSync(`/proc/${pid}/status`, 'utf8');
-        if (/^Name:\tprobed$/m.test(status)) return Number(/^Uid:\t(\d+)/m.exec(status)[1]);
+        if (status.startsWith(`Name:\t${TITLE}\n`)) return Number(/^Uid:\t(\d+)/m.exec(status)[1]);
       } catch {} // it has ended meanwhile
     }
     await sleep(5);
@@ -64,7 +67,7 @@ async function main() {
   const secret = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'environment-')), 'secret');
   fs.writeFileSync(secret, 'x', { mode: 0o600 });
   fs.chmodSync(path.dirname(secret), 0o755);
-  const input = { hostname: os.hostname(), file: __filename, secret, sibling: sibling.where };
+  const input = { title: TITLE, hostname: os.hostname(), file: __filename, secret, sibling: sibling.where };
   const jail = createJail({ allowWeak, python: { path: python }, parked: 1 });
   /** @type {any} */
   const seen = { landlock: sibling.where.landlock };
