@@ -38,7 +38,11 @@ const REMEDIES = [
     'a kernel of 5.13 or newer with landlock among its security modules (lsm=landlock,… on the kernel command line)',
   ],
   [/^seccomp$/, /./, 'a kernel with CONFIG_SECCOMP_FILTER'],
-  [/^cgroup$/, /./, null], // not built in this version; the memory limit is kept by rlimits and by watching
+  [
+    /^cgroup$/,
+    /./,
+    'optional: cgroup v2 with memory and pids delegated (systemd: Delegate=memory pids, DelegateSubgroup=host); without it rlimits and the watch keep the memory limit',
+  ],
   [
     /^separate-uid$/,
     /./,

@@ -105,6 +105,17 @@ int cell_plan_probe(struct cell_plan *plan, struct cell_error *error);
 // -EPERM with the reason of the first that is missing.
 int cell_plan_acceptable(const struct cell_plan *plan, struct cell_error *error);
 
+// ---- control groups: the keeper's, where plan->want has CELL_CGROUP ----
+
+// Places a cell that parks in a group of its own; its memory counts from there on. 0 or -errno.
+int cell_cgroup_enter(uint32_t cell, pid_t pid);
+// The limit of its run. 0 or -errno.
+int cell_cgroup_limit(uint32_t cell, uint64_t memory_bytes);
+// Removes the group of a cell that has ended; whether the kernel ended it for want of memory.
+bool cell_cgroup_leave(uint32_t cell);
+// Removes all that is left, once every cell has ended.
+void cell_cgroup_close(void);
+
 // ---- in the zygote ----
 
 // The filter a zygote boots under: io_uring_setup answers ENOSYS (its rings

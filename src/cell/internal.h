@@ -94,7 +94,7 @@ void cell_rlimits_try(const struct cell_plan *plan, uint64_t memory_bytes, uint3
 bool cell_rlimits_hold(void);
 
 // ---- cgroup.c ----
-// 0 where a v2 group with the memory controller is delegated to us; else
+// 0 where a v2 group is delegated to us and one in it was seen to hold; else
 // -errno, and reason says what is missing.
 int cell_cgroup_probe(char reason[CELL_REASON_MAX]);
 

@@ -212,7 +212,6 @@ static int common_layers(struct cell_plan *plan, uint32_t *want, struct cell_err
     *want |= CELL_BIT(CELL_RLIMITS);
   else
     explain(plan, CELL_RLIMITS, "a limit on data was set and exceeded (gVisor, or before Linux 4.7)");
-  cell_cgroup_probe(plan->reason[CELL_CGROUP]);
   return 0;
 }
 
@@ -280,6 +279,8 @@ int cell_plan_probe(struct cell_plan *plan, struct cell_error *error) {
   explain_missing(plan, &first);
   if (result < 0)
     *error = outcome->error; // not even the weakest
+  else if (cell_cgroup_probe(plan->reason[CELL_CGROUP]) == 0)
+    plan->want |= CELL_BIT(CELL_CGROUP);
   munmap(outcome, sizeof *outcome);
   return result;
 }

@@ -143,7 +143,7 @@ static bool holds(const struct cell_plan *plan, enum cell_layer layer) {
     return cell_rlimits_hold();
   case CELL_SEPARATE_UID:
     return uid_is_separate(plan);
-  case CELL_CGROUP: // nothing builds it
+  case CELL_CGROUP: // the keeper's
   case CELL_LAYER_COUNT:
     break;
   }
@@ -154,7 +154,7 @@ int cell_verify(const struct cell_plan *plan, uint32_t *layers, struct cell_erro
   *layers = 0;
   for (int i = 0; i < CELL_LAYER_COUNT; i++) {
     const enum cell_layer layer = (enum cell_layer)i;
-    if (!cell_wants(plan, layer))
+    if (!cell_wants(plan, layer) || layer == CELL_CGROUP) // into which the keeper puts who has parked
       continue;
     if (!cell_leaves_out(layer) && !holds(plan, layer))
       return cell_fail(error, EPERM, "verify", "%s was made but does not hold", cell_layer_name(layer));

@@ -145,6 +145,8 @@ void watch_park(struct watched *cell, uint64_t *rss) {
 
 void watch_arm(struct watched *cell, uint64_t memory) {
   cell->limit_bytes = cell->base_bytes + memory;
+  if (cell_cgroup_limit(cell->id, memory) < 0)
+    watch_kill(cell, VERDICT_LOST);
   set_armed(cell, true);
 }
 

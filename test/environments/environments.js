@@ -8,6 +8,7 @@ const os = require('node:os');
 const path = require('node:path');
 const { setTimeout: sleep } = require('node:timers/promises');
 const { until } = require('../helpers/baseline.js');
+const microvm = require('../helpers/microvm.js');
 
 const HOST = path.join(__dirname, 'host.js');
 const WITHOUT = path.join(__dirname, '..', 'helpers', 'without.py');
@@ -24,7 +25,7 @@ const SECCOMP = '317=22';
 const NAMESPACE_FLAGS = '0x7e020000';
 const without = (...calls) => [PYTHON, WITHOUT, calls.join(','), '--'];
 // Docker's own filter, as far as walls are made of what it refuses.
-const DOCKER = without('272=1', '308=1', '165=1', '166=1', '155=1', `56&${NAMESPACE_FLAGS}=1`, '435', '425');
+const DOCKER = ['272=1', '308=1', '165=1', '166=1', '155=1', `56&${NAMESPACE_FLAGS}=1`, '435', '425'];
 const RUNSC = ['runsc', '--platform=ptrace', '--network=none'];
 
 const NAMESPACES = ['user', 'pid', 'mount', 'network', 'ipc', 'uts'].map((name) => `${name}-namespace`);
@@ -49,17 +50,17 @@ const GVISOR = {
  * this kernel cannot answer. leaking: those it allows whatever stands. layers: what
  * must stand, no more and no less.
  * @typedef {{ command: string[], layers: string[], noNamespaces?: boolean, weak?: boolean,
- *   lacking?: string[], leaking?: string[], gvisor?: boolean }} Environment
+ *   lacking?: string[], leaking?: string[], gvisor?: boolean, microvm?: boolean }} Environment
  * @type {Record<string, Environment>}
  */
 const ENVIRONMENTS = {
   root: { command: [], layers: FULL },
-  'root in a container': { command: [...CONTAINER, ...DOCKER], layers: [...ALWAYS, 'separate-uid'] },
+  'root in a container': { command: [...without(...DOCKER), ...CONTAINER], layers: [...ALWAYS, 'separate-uid'] },
   user: { command: USER, layers: FULL.filter(but('separate-uid')) },
   'user, no user namespaces': { command: USER, noNamespaces: true, layers: ALWAYS },
   'user, mounts refused': {
     // Ubuntu 24.04: unshare succeeds, and what it gave may do nothing.
-    command: [...USER, ...without('165=13', '442=13', '429=13', `56&${NAMESPACE_FLAGS}=1`)],
+    command: [...without('165=13', '442=13', '429=13', `56&${NAMESPACE_FLAGS}=1`), ...USER],
     layers: ALWAYS,
   },
   'no Landlock': { command: without(LANDLOCK), layers: FULL.filter(but('landlock')) },
@@ -75,29 +76,31 @@ const ENVIRONMENTS = {
   },
   gVisor: { ...GVISOR, command: [] },
   'gVisor, no CAP_SYS_ADMIN': { ...GVISOR, command: CONTAINER },
+  // Another kernel, with a cgroup that is ours, and Landlock as it was in 2022.
+  'Debian 12 in a microvm': { microvm: true, command: [], layers: [...FULL, 'cgroup'] },
   'Landlock alone': {
     weak: true,
     noNamespaces: true,
-    command: [...USER, ...without(SECCOMP)],
+    command: [...without(SECCOMP), ...USER],
     layers: ALWAYS.filter(but('seccomp')),
     lacking: ['one more filter'],
   },
   'seccomp alone': {
     weak: true,
     noNamespaces: true,
-    command: [...USER, ...without(LANDLOCK)],
+    command: [...without(LANDLOCK), ...USER],
     layers: ALWAYS.filter(but('landlock')),
   },
   'a uid alone': {
     weak: true,
-    command: [...CONTAINER, ...DOCKER, ...without(LANDLOCK, SECCOMP)],
+    command: [...without(...DOCKER, LANDLOCK, SECCOMP), ...CONTAINER],
     layers: ['no-capabilities', 'no-new-privs', 'rlimits', 'separate-uid'],
     lacking: ['one more filter'],
   },
   nothing: {
     weak: true,
     noNamespaces: true,
-    command: [...USER, ...without(LANDLOCK, SECCOMP)],
+    command: [...without(LANDLOCK, SECCOMP), ...USER],
     layers: ['no-capabilities', 'no-new-privs', 'rlimits'],
     lacking: ['one more filter'],
   },
@@ -119,7 +122,7 @@ function whyNot() {
 function whyNotThis(environment) {
   if (environment.gvisor && fails('runsc', '--version'))
     return 'runsc is not installed (Debian: apt-get install runsc)';
-  return false;
+  return environment.microvm ? microvm.whyNot() : false;
 }
 
 function wrap({ command, noNamespaces, gvisor }, options, state) {
@@ -160,8 +163,37 @@ function start(environment, options = {}) {
   return { child, ended, line, seen };
 }
 
+// The sandbox image's files, and host.js on top.
+async function lookInMicrovm(options) {
+  const tree = fs.mkdtempSync(path.join(os.tmpdir(), 'environment-'));
+  const place = 'app/test/environments';
+  const command = [
+    '/usr/local/bin/node',
+    `/${place}/host.js`,
+    JSON.stringify({ python: PYTHON, brief: true, ...options }),
+  ];
+  try {
+    fs.chmodSync(tree, 0o755);
+    microvm.makeTree(tree, { image: true });
+    fs.cpSync(__dirname, path.join(tree, place), { recursive: true });
+    const { stdout, serial } = await microvm.runInMicrovm({
+      tree,
+      command,
+      memoryMb: 1024,
+      cpus: 2,
+      timeoutMs: 380000,
+    });
+    const line = stdout.slice(stdout.indexOf('seen {')).split('\n')[0];
+    if (!line.startsWith('seen ')) throw new Error(`the guest ended without a word: ${serial}`);
+    return JSON.parse(line.slice('seen '.length));
+  } finally {
+    fs.rmSync(tree, { recursive: true, force: true });
+  }
+}
+
 /** What host.js saw there. @param {Environment} environment */
 async function look(environment, options = {}, tries = 3) {
+  if (environment.microvm) return lookInMicrovm(options);
   const host = start(environment, options);
   const line = await Promise.race([host.line('seen '), host.ended.then(() => host.line('seen '))]);
   // The place to look from could not be made: no word about what is to be seen there.

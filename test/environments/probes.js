@@ -35,6 +35,7 @@ const FORBIDDEN_BY = {
   'a file closed by its mode': ['no-capabilities'],
   'privileges by execution': ['no-new-privs'],
   'data past the limit': ['rlimits'],
+  'memory of the kernel': ['cgroup'],
   'a process': FILTER,
   'a Unix socket': FILTER,
   'a lock that others see': FILTER,

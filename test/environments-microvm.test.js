@@ -1,0 +1,4 @@
+'use strict';
+// What this machine's kernel may not have: a cgroup of ours, and an older Landlock.
+
+require('./environments/check.js').checkEnvironments(({ microvm }) => microvm);
