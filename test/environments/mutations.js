@@ -38,7 +38,7 @@ const LAYERS = ENVIRONMENTS.root.layers;
 // Seen by a name that a test has when it is red.
 const UNIT = 'test/c/cell_seccomp.c';
 
-/** The environments in which this layer is the only wall of a probe. */
+/** The environments in which this layer is the only wall of a probe; first where little else stands. */
 function whereAlone(layer) {
   const alone = ({ layers, gvisor, microvm }) =>
     !gvisor &&
@@ -48,7 +48,8 @@ function whereAlone(layer) {
       (walls) =>
         walls.includes(layer) && !walls.some((other) => other !== layer && layers.includes(other.split(' ')[0])),
     );
-  return Object.keys(ENVIRONMENTS).filter((name) => alone(ENVIRONMENTS[name]));
+  const names = Object.keys(ENVIRONMENTS).filter((name) => alone(ENVIRONMENTS[name]));
+  return names.sort((one, other) => ENVIRONMENTS[one].layers.length - ENVIRONMENTS[other].layers.length);
 }
 
 function headers() {
