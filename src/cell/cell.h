@@ -107,7 +107,8 @@ int cell_plan_acceptable(const struct cell_plan *plan, struct cell_error *error)
 
 // ---- control groups: the keeper's, where plan->want has CELL_CGROUP ----
 
-// Places a cell that parks in a group of its own; its memory counts from there on. 0 or -errno.
+// Places a cell that parks in a group of its own; its memory counts from there on.
+// 1, or 0 where there are no groups; else -errno.
 int cell_cgroup_enter(uint32_t cell, pid_t pid);
 // The limit of its run. 0 or -errno.
 int cell_cgroup_limit(uint32_t cell, uint64_t memory_bytes);

@@ -224,8 +224,11 @@ int cell_cgroup_probe(char reason[CELL_REASON_MAX]) {
 
 int cell_cgroup_enter(uint32_t cell, pid_t pid) {
   char group[PATH_BYTES + 16];
+  if (!base[0])
+    return 0;
   name_group(cell, group);
-  return base[0] ? make_group(group, pid, PARKED_BYTES, CELL_THREADS_MAX) : 0;
+  int result = make_group(group, pid, PARKED_BYTES, CELL_THREADS_MAX);
+  return result < 0 ? result : 1;
 }
 
 int cell_cgroup_limit(uint32_t cell, uint64_t memory_bytes) {

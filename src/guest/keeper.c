@@ -168,11 +168,7 @@ static void on_parked(struct delivery *in) {
   cell->pid = in->report.pid = in->sender;
   cell->tmpfs[0] = in->fd_count > 1 ? in->fds[1] : -1;
   cell->tmpfs[1] = in->fd_count > 2 ? in->fds[2] : -1;
-  watch_park(cell, &in->report.rss_bytes);
-  if (cell_cgroup_enter(cell->id, cell->pid) == 0)
-    in->report.layers |= plan.want & CELL_BIT(CELL_CGROUP);
-  else
-    watch_kill(cell, VERDICT_LOST);
+  watch_park(cell, &in->report);
   int fds[2] = {in->fds[0], cell->pidfd};
   report_send(PROTOCOL_FD, &in->report, NULL, 0, fds, cell->pidfd >= 0 ? 2 : 1);
   close(in->fds[0]);
@@ -182,13 +178,9 @@ static void on_parked(struct delivery *in) {
 
 static void on_gone(struct delivery *in) {
   struct watched *cell = watch_find(in->report.cell);
-  if (cell_cgroup_leave(in->report.cell) && cell && !cell->verdict)
-    cell->verdict = VERDICT_MEMORY; // the kernel's own, before the watch saw it
-  in->report.verdict = cell ? cell->verdict : VERDICT_NONE;
-  if (cell && in->report.rss_bytes < cell->peak_bytes)
-    in->report.rss_bytes = cell->peak_bytes;
+  in->report.verdict = VERDICT_NONE;
   if (cell)
-    watch_forget(cell);
+    watch_gone(cell, &in->report);
   tell(&in->report, NULL, 0);
   order_zygote(ORDER_REAP, in->report.cell);
 }

@@ -129,7 +129,7 @@ static uint64_t tmpfs_bytes(const struct watched *cell) {
   return used;
 }
 
-void watch_park(struct watched *cell, uint64_t *rss) {
+void watch_park(struct watched *cell, struct report *report) {
   struct memory memory = {0};
   char path[64];
   cell->pidfd = (int)syscall(SYS_pidfd_open, cell->pid, 0);
@@ -140,7 +140,21 @@ void watch_park(struct watched *cell, uint64_t *rss) {
   cell->rss_bytes = cell->peak_bytes = memory.rss_bytes;
   cell->parked = true;
   cell->due_ns = 0;
-  *rss = memory.rss_bytes;
+  report->rss_bytes = memory.rss_bytes;
+  const int placed = cell_cgroup_enter(cell->id, cell->pid);
+  if (placed < 0)
+    watch_kill(cell, VERDICT_LOST);
+  else if (placed)
+    report->layers |= CELL_BIT(CELL_CGROUP);
+}
+
+void watch_gone(struct watched *cell, struct report *report) {
+  if (cell_cgroup_leave(cell->id) && !cell->verdict)
+    cell->verdict = VERDICT_MEMORY; // the kernel's own, before the watch saw it
+  report->verdict = cell->verdict;
+  if (report->rss_bytes < cell->peak_bytes)
+    report->rss_bytes = cell->peak_bytes;
+  watch_forget(cell);
 }
 
 void watch_arm(struct watched *cell, uint64_t memory) {

@@ -37,11 +37,13 @@ int watch_start(const struct cell_plan *plan); // the thread, which borrows plan
 
 // All of these with watch_lock held.
 struct watched *watch_find(uint32_t id);
-struct watched *watch_add(uint32_t id);                // NULL: the table is full
-void watch_park(struct watched *cell, uint64_t *rss);  // pid is set: opens, reads the baseline
+struct watched *watch_add(uint32_t id); // NULL: the table is full
+// pid is set: opens, reads the baseline, gives it a group; report: what of it the engine is told.
+void watch_park(struct watched *cell, struct report *report);
 void watch_arm(struct watched *cell, uint64_t memory); // may add `memory` to its baseline
 void watch_kill(struct watched *cell, uint32_t verdict);
-void watch_ask(const struct watched *cell); // where it is: see guest/where.h
-void watch_forget(struct watched *cell);    // lets go of what it holds, its folder too; another moves to its place
+void watch_ask(const struct watched *cell);                   // where it is: see guest/where.h
+void watch_gone(struct watched *cell, struct report *report); // it has ended: why, and its peak; forgets it
+void watch_forget(struct watched *cell); // lets go of what it holds, its folder too; another moves to its place
 
 #endif

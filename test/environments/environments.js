@@ -2,20 +2,16 @@
 // The hosts that code-jail meets, made here: a host process with fewer rights, or
 // on a kernel that seems to lack something. Needs root, to give rights away.
 
-const { spawn, spawnSync } = require('node:child_process');
+const { spawnSync } = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
-const { setTimeout: sleep } = require('node:timers/promises');
-const { until } = require('../helpers/baseline.js');
 const microvm = require('../helpers/microvm.js');
+const { ALWAYS, NAMESPACES, NO_CAPABILITIES, NOBODY, PYTHON, startIn, whyNot } = require('../helpers/tiers.js');
 
 const HOST = path.join(__dirname, 'host.js');
 const WITHOUT = path.join(__dirname, '..', 'helpers', 'without.py');
-// An interpreter that everybody may read; the one in PATH may lie in root's home.
-const PYTHON = '/usr/bin/python3';
-const NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
-const USER = [...NOBODY, '--ambient-caps=-all', '--inh-caps=-all', '--bounding-set=-all'];
+const USER = ['setpriv', ...NOBODY, ...NO_CAPABILITIES];
 // What Docker leaves to root in a container.
 const DOCKER_CAPABILITIES =
   '+chown,+dac_override,+fsetid,+fowner,+mknod,+net_raw,+setgid,+setuid,+setfcap,+setpcap,+net_bind_service,+sys_chroot,+kill,+audit_write';
@@ -28,8 +24,6 @@ const without = (...calls) => [PYTHON, WITHOUT, calls.join(','), '--'];
 const DOCKER = ['272=1', '308=1', '165=1', '166=1', '155=1', `56&${NAMESPACE_FLAGS}=1`, '435', '425'];
 const RUNSC = ['runsc', '--platform=ptrace', '--network=none'];
 
-const NAMESPACES = ['user', 'pid', 'mount', 'network', 'ipc', 'uts'].map((name) => `${name}-namespace`);
-const ALWAYS = ['no-capabilities', 'no-new-privs', 'landlock', 'seccomp', 'rlimits'];
 const FULL = [...NAMESPACES, 'own-root', ...ALWAYS, 'separate-uid'];
 const but =
   (...names) =>
@@ -108,16 +102,6 @@ const ENVIRONMENTS = {
 
 const fails = (command, ...args) => spawnSync(command, args, { stdio: 'ignore' }).status !== 0;
 
-/** Why no environment can be made here; false where they can. */
-function whyNot() {
-  if (process.getuid?.() !== 0) return 'only root can give rights away';
-  if (fails('setpriv', '--version')) return 'setpriv (util-linux) is not here';
-  if (process.arch !== 'x64') return 'the call numbers are those of x86_64';
-  if (!fs.existsSync(PYTHON)) return `${PYTHON} is not here`;
-  if (fails(NOBODY[0], ...NOBODY.slice(1), 'test', '-r', HOST)) return 'this folder can be read by its owner alone';
-  return false;
-}
-
 /** @param {Environment} environment */
 function whyNotThis(environment) {
   if (environment.gvisor && fails('runsc', '--version'))
@@ -125,42 +109,14 @@ function whyNotThis(environment) {
   return environment.microvm ? microvm.whyNot() : false;
 }
 
-function wrap({ command, noNamespaces, gvisor }, options, state) {
-  const host = [...command, process.execPath, HOST, JSON.stringify({ python: PYTHON, ...options })];
-  const close = 'read _ && echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"';
-  if (noNamespaces) return ['unshare', '--user', '--keep-caps', 'sh', '-c', close, 'sh', ...host];
-  return gvisor ? [RUNSC[0], `--root=${state}`, ...RUNSC.slice(1), 'do', '--', ...host] : host;
-}
-
-/** Maps every id onto itself, once the child is in its own user namespace. */
-async function giveIds(child) {
-  const own = fs.readlinkSync('/proc/self/ns/user');
-  const isThere = () =>
-    fs.readlinkSync(`/proc/${child.pid}/ns/user`) !== own &&
-    fs.readFileSync(`/proc/${child.pid}/comm`, 'utf8') === 'sh\n';
-  await until(isThere, 10000);
-  await sleep(100); // the name comes before the exec is over, and with it the rights
-  for (const name of ['uid_map', 'gid_map']) fs.writeFileSync(`/proc/${child.pid}/${name}`, '0 0 65536');
-  child.stdin.end('\n');
-}
-
 /** Starts host.js there. @param {Environment} environment */
-function start(environment, options = {}) {
-  const state = environment.gvisor ? fs.mkdtempSync(path.join(os.tmpdir(), 'runsc-')) : '';
-  const whole = wrap(environment, options, state);
-  const child = spawn(whole[0], whole.slice(1), { stdio: ['pipe', 'pipe', 'pipe'], cwd: '/' });
-  const seen = { out: '', err: '' };
-  child.stdout.on('data', (chunk) => {
-    seen.out += chunk;
-  });
-  child.stderr.on('data', (chunk) => {
-    seen.err += chunk;
-  });
-  const ended = new Promise((resolve) => child.on('close', resolve));
-  ended.then(() => state && fs.rmSync(state, { recursive: true, force: true }));
-  const line = (prefix) => until(() => seen.out.split('\n').find((one) => one.startsWith(prefix)), 60000, 20);
-  if (environment.noNamespaces) giveIds(child);
-  return { child, ended, line, seen };
+function start({ command, noNamespaces, gvisor }, options = {}) {
+  const host = [...command, process.execPath, HOST, JSON.stringify({ python: PYTHON, ...options })];
+  if (!gvisor) return startIn(host, { noNamespaces });
+  const state = fs.mkdtempSync(path.join(os.tmpdir(), 'runsc-'));
+  const started = startIn([RUNSC[0], `--root=${state}`, ...RUNSC.slice(1), 'do', '--', ...host]);
+  started.ended.then(() => fs.rmSync(state, { recursive: true, force: true }));
+  return started;
 }
 
 // The sandbox image's files, and host.js on top.
@@ -195,7 +151,7 @@ async function lookInMicrovm(options) {
 async function look(environment, options = {}, tries = 3) {
   if (environment.microvm) return lookInMicrovm(options);
   const host = start(environment, options);
-  const line = await Promise.race([host.line('seen '), host.ended.then(() => host.line('seen '))]);
+  const line = await Promise.race([host.line('seen ', 60000), host.ended.then(() => host.line('seen ', 60000))]);
   // The place to look from could not be made: no word about what is to be seen there.
   if (!line && tries > 1 && /max_user_namespaces/.test(host.seen.err)) return look(environment, options, tries - 1);
   if (!line) throw new Error(`the host ended without a word: ${host.seen.out}${host.seen.err}`);
