@@ -93,7 +93,7 @@ function untrue(seen, { lacking = [], leaking = [] } = {}) {
       wrong.push(`${probe}: ${outcome}, though none of ${layers.join(', ')} is reported`);
   }
   if (!Number.isInteger(seen.uid)) wrong.push('the cell was not seen from outside');
-  for (const control of ['control', 'scratch'])
+  for (const control of ['control', 'scratch', 'empty input'])
     if (seen.probes[control] !== 'allowed') wrong.push(`${control}: ${seen.probes[control]}`);
   return wrong;
 }

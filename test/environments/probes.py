@@ -71,6 +71,11 @@ def named_socket():
         one.sendto(b'x', sibling['name'])
 
 
+def nothing_comes_in():
+    if os.read(0, 1) != b'':
+        raise OSError(errno.EEXIST, 'standard input is somebody\'s')
+
+
 def host_name():
     if os.uname().nodename != input['hostname']:
         raise OSError(errno.ENOENT, 'another name')
@@ -164,6 +169,7 @@ anonymous = mmap.MAP_ANONYMOUS | mmap.MAP_PRIVATE
 result = {
     'control': attempt(read, os.__file__),
     'scratch': attempt(lambda: open(os.getcwd() + '/own', 'w').close()),
+    'empty input': attempt(nothing_comes_in),
     # one layer each
     'a file of the host': attempt(any_of, lambda: read(input['file']), lambda: read('/..' + input['file'])),
     'a secret of the host': attempt(read, input['secret']),
