@@ -274,6 +274,16 @@ describe('smoke.sh', () => {
       assert.deepEqual([run.verified, run.changes], [[], []]);
     });
 
+  it('judges the ground alone, before there is a service', async () => {
+    const it = newProject();
+    assert.equal((await it.run(SMOKE, ['--ground'])).status, 1, 'nothing is there');
+    assert.equal((await it.run(SANDBOX, ['prepare'])).status, 0);
+    const run = await it.run(SMOKE, ['--ground']);
+    assert.equal(run.status, 0, run.out);
+    assert.match(run.out, /^13 of 13 settings hold$/m);
+    assert.equal((await it.run(SMOKE, ['--settings'])).status, 1, 'a service is not there');
+  });
+
   it('a question that fails is red', async () => {
     const run = await newProject(project).run(SMOKE, ['--settings'], { FAKE_FAIL: 'compute routers list' });
     assert.equal(run.status, 1);
