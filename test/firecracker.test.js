@@ -10,7 +10,7 @@ const path = require('node:path');
 const { after, afterEach, beforeEach, describe, it } = require('node:test');
 const { createEngine } = require('../lib/jailer/firecracker.js');
 const { until } = require('./helpers/baseline.js');
-const { makeFake, leftovers, processesOf, whyNot } = require('./helpers/firecracker.js');
+const { cgroupMount, makeFake, leftovers, processesOf, whyNot } = require('./helpers/firecracker.js');
 const { startHost } = require('./helpers/host.js');
 
 const skip = whyNot();
@@ -216,6 +216,20 @@ describe('engine firecracker', { skip }, () => {
     }, 1000);
     await rejected;
     clearInterval(timer);
+  });
+
+  it('removes the empty cgroup of a daemon that was killed, and no other', async () => {
+    const [dead, alive] = [2 ** 22 + 1, process.ppid].map((pid) =>
+      path.join(String(cgroupMount()), `code-jail-${pid}`),
+    );
+    for (const one of [dead, alive]) fs.mkdirSync(one, { recursive: true });
+    await open();
+    await until(() => !fs.existsSync(dead), 5000);
+    assert.deepEqual(
+      [dead, alive].map((one) => fs.existsSync(one)),
+      [false, true],
+    );
+    fs.rmdirSync(alive);
   });
 
   it('a daemon that is killed leaves no process and no cgroup', async () => {

@@ -57,6 +57,14 @@ function cgroupMount() {
   return found.point;
 }
 
+/** Of daemons that were killed while no VM was there to notice; what is not empty refuses. @param {string} mount */
+function sweepCgroups(mount) {
+  for (const name of fs.readdirSync(mount)) {
+    const pid = /^code-jail-(\d+)$/.exec(name)?.[1];
+    if (pid && !fs.existsSync(`/proc/${pid}`)) fs.rmdir(path.join(mount, name), () => {});
+  }
+}
+
 // The jailer copies its program there and makes /dev/kvm in it.
 function checkFolder(folder, firecracker) {
   const within = (point) => point === '/' || folder === point || folder.startsWith(`${point}/`);
@@ -122,6 +130,7 @@ async function readHost({ env, folder, slots, maxMemoryMb }) {
     throw misconfigured(`${PREFIX}START must be snapshot or boot, not ${JSON.stringify(start)}`);
   checkFolder(folder, firecracker);
   const cgroup = { mount: cgroupMount(), parent: `code-jail-${process.pid}` };
+  sweepCgroups(cgroup.mount);
   await checkVersion(firecracker);
   await place(folder, 'kernel', env, 'KERNEL');
   await place(folder, 'rootfs', env, 'ROOTFS');
