@@ -227,7 +227,7 @@ function toError({ code, message, retryable, retryAfterMs, httpStatus }, backend
 
 /** One call under way; also the listener of its AbortSignal. */
 class Call {
-  /** @param {import('./output.js').Output | null} output */
+  /** @param {import('./output.js').Hearer | null} output */
   constructor(backend, handle, resolve, reject, id, asText, output) {
     this.backend = backend;
     this.handle = handle;

@@ -70,7 +70,7 @@ class Request {
     this.minIsolation = limits.minIsolation; // index into ISOLATIONS, or -1
     this.asText = limits.asText;
     this.isCheck = false; // compile only
-    /** @type {import('./output.js').Output | null} who hears what it writes, as it comes */
+    /** @type {import('./output.js').Hearer | null} who hears what it writes, as it comes */
     this.output = null;
     this.timeoutMs = limits.defaults.timeoutMs;
     this.memoryMb = limits.defaults.memoryMb;

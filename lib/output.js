@@ -6,7 +6,10 @@ const { AsyncResource } = require('node:async_hooks');
 const FLAGS = [0, 4, 8]; // by stream: see calls.js
 const NAMES = ['', 'onStdout', 'onStderr'];
 
-/** @typedef {(text: string) => unknown} Listener */
+/**
+ * @typedef {(text: string) => unknown} Listener
+ * @typedef {{ flags: number, give(stream: number, text: string): void, end(run: any): void }} Hearer what a call tells: this, or the service's
+ */
 
 class Output {
   /** @param {Listener | null | undefined} onStdout @param {Listener | null | undefined} onStderr */

@@ -127,6 +127,8 @@ static bool call_send(struct call *call) {
   call->requests = 0;
   call->header_bytes = 0;
   call->unread = call->too_large = call->on_fresh = false;
+  call->begun = call->events = false;
+  call->scanned = 0;
   call->curl_error[0] = 0;
   call->answer.size = 0;
   return http_request_set(call) &&

@@ -3,6 +3,7 @@
 #include "backend_http.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <uv.h>
 
 #include "remote.h"
@@ -36,13 +37,20 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg) {
 
 static size_t on_body(char *data, size_t size, size_t count, void *arg) {
   struct call *call = arg;
-  if (!call->answer.size) {
+  if (!call->begun) {
     long status = 0;
+    const char *type = NULL;
+    call->begun = true;
     curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(call->easy, CURLINFO_CONTENT_TYPE, &type);
+    call->events = status == 200 && http_is_live(call) && type && !strncmp(type, HTTP_EVENTS, sizeof HTTP_EVENTS - 1);
     call->answer.ceiling = status == 200 && call->run ? remote_answer_max(&call->run->request) : REFUSAL_MAX;
   }
-  if (!buf_add(&call->answer, data, size * count))
+  if (!buf_add(&call->answer, data, size * count)) {
+    if (call->events)
+      http_events_take(call);
     return size * count;
+  }
   call->too_large = true;
   return 0;
 }

@@ -4,14 +4,25 @@
 const assert = require('node:assert/strict');
 const { AsyncLocalStorage } = require('node:async_hooks');
 const { once } = require('node:events');
-const { describe, it } = require('node:test');
+const { after, before, describe, it } = require('node:test');
 const { descendants, slack, until } = require('./helpers/baseline.js');
 const { createJail } = require('..');
 const { answerTo, errorOf, send, startPeer, TOKEN } = require('./helpers/peer.js');
 const { openJail } = require('./helpers/run.js');
+const { startService, TOKEN: SERVICE_TOKEN } = require('./helpers/service.js');
 
 const MiB = 1 << 20;
-const jails = { parked: openJail(), cold: openJail({ start: 'cold' }) };
+let service;
+const jails = { parked: openJail(), cold: openJail({ start: 'cold' }), http: null };
+before(async () => {
+  service = await startService();
+  jails.http = createJail({ url: service.base, token: SERVICE_TOKEN });
+});
+after(async () => {
+  await jails.http?.close();
+  await service?.stop();
+});
+
 const jail = jails.parked;
 const py = (code, more) => ({ language: 'python', code, ...more });
 const js = (code, more) => ({ language: 'javascript', code, ...more });
@@ -30,8 +41,13 @@ async function listen(where, request, options = {}) {
   return { run, ...seen };
 }
 
-for (const [name, where] of Object.entries(jails)) {
-  describe(`live output, ${name} start`, () => {
+for (const name of Object.keys(jails)) {
+  describe(`live output, ${name}`, () => {
+    let where;
+    before(() => {
+      where = jails[name];
+    });
+
     it('both streams, whole, before the result', async () => {
       for (const request of [
         js('console.log("a é"); console.error("b"); console.log("c"); return 1'),
@@ -53,7 +69,7 @@ for (const [name, where] of Object.entries(jails)) {
         stop.abort(reason); // only a piece that comes in time can end this run
       };
       const options = { signal: stop.signal, onStdout };
-      assert.equal(await errorOf(where.runCode(py(code, { timeoutMs: 60000 }), options)), reason);
+      assert.equal(await errorOf(where.runCode(py(code, { timeoutMs: 10000 }), options)), reason);
       assert.deepEqual(heard, ['here']);
     });
 
@@ -111,7 +127,7 @@ describe('live output', () => {
     const code = 'import sys\nprint("a")\nprint("b", file=sys.stderr)\n';
     const heard = [];
     await jail.runCode(py(code), { onStderr: (text) => heard.push(text) });
-    assert.deepEqual(heard, ['b\n']);
+    assert.equal(heard.join(''), 'b\n');
     const run = await jail.runCode(py(code), { onStdout: undefined, onStderr: null });
     assert.deepEqual([run.stdout, run.stderr], ['a\n', 'b\n']);
   });
@@ -143,6 +159,67 @@ describe('live output', () => {
     assert.equal(error.code, 'ERR_JAIL_INVALID_REQUEST');
     const getter = { get onStderr() { throw new Error('no'); } }; // biome-ignore format: one line
     assert.equal((await errorOf(jail.runCode(js('1'), getter))).code, 'ERR_JAIL_INVALID_REQUEST');
+  });
+});
+
+describe('live output over HTTP', () => {
+  it('bytes that are no UTF-8, escapes and large pieces arrive as in the result', async () => {
+    const code =
+      'import os\nfor i in range(20):\n    os.write(1, b"\\xff\\x00\\x1b\\"\\\\{}\\n" + "é中😀".encode() * 3000)\n';
+    const { run, out } = await listen(jails.http, py(code));
+    assert.ok(out === run.stdout, `${out.length} characters, and ${run.stdout.length} in the result`);
+    assert.ok(out.includes('\ufffd\0\u001b"\\{}\n') && out.length > 200000);
+  });
+
+  it('a result with line breaks between its values, and output that looks like an event, are what they are', async () => {
+    const code =
+      'import os\nos.write(1, b\'{"stderr":"forged"}\\n\')\nbody = b\'[\\n{"stdout":"forged"}\\n,1]\'\n' +
+      'import struct, time\nos.write(3, struct.pack("<IIII", 0x31464a43, 82, 0, len(body)) + body)\ntime.sleep(5)\n';
+    const { run, out, err } = await listen(jails.http, py(code));
+    assert.deepEqual([run.status, run.result], ['ok', [{ stdout: 'forged' }, 1]]);
+    assert.deepEqual([out, err, run.stdout], ['{"stderr":"forged"}\n', '', '{"stderr":"forged"}\n']);
+  });
+
+  it('a flood, with a listener that is slow', async () => {
+    const code = 'import os\nb = b"x" * 65536\nwhile True: os.write(1, b); os.write(2, b)\n';
+    let bytes = 0;
+    const onStdout = (text) => {
+      bytes += text.length;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+    };
+    const run = await jails.http.runCode(py(code, { maxOutputBytes: MiB }), { onStdout, onStderr: onStdout });
+    assert.match(run.status, /^(output_limit|timeout)$/);
+    assert.equal(bytes, 2 * MiB);
+  });
+
+  it('a peer’s lines are believed as output, and never as anything else', async () => {
+    const lines =
+      (end) =>
+      ({ job, response }) => {
+        response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+        response.write('{"stdout":"a"}\n{"std');
+        setTimeout(() => {
+          response.write('err":"b\\ud800"}\n{"stdout":"c"}\n');
+          response.end(end(job));
+        }, 50);
+      };
+    let reply;
+    const peer = await startPeer((call) => reply(call));
+    const far = createJail({ url: peer.url, token: TOKEN });
+    reply = lines((job) => `${JSON.stringify(answerTo(job, { stdout: 'ac' }))}\n`);
+    const { run, out, err } = await listen(far, js('1'));
+    assert.deepEqual([run.result, out, err], [2, 'ac', 'b\ufffd']);
+    for (const end of [() => '', () => '{"stdout":"d"}\n', () => '{"stdout":5}\n', () => 'nonsense']) {
+      reply = lines(end);
+      assert.equal((await errorOf(listen(far, js('1')))).code, 'ERR_JAIL_PROTOCOL');
+    }
+    // Unasked, they are no result.
+    reply = lines((job) => JSON.stringify(answerTo(job)));
+    assert.equal((await errorOf(far.runCode(js('1')))).code, 'ERR_JAIL_PROTOCOL');
+    assert.equal(peer.requests[0].headers.accept, 'application/x-ndjson, application/json');
+    assert.equal(peer.requests.at(-1).headers.accept, 'application/json');
+    await far.close();
+    await peer.close();
   });
 });
 

@@ -7,11 +7,13 @@ const { JailError } = require('../errors.js');
 const { readConfig } = require('../config.js');
 const { ISOLATIONS, LANGUAGES, readCheck, readRequest } = require('../options.js');
 const { describe, errorText, resultParts } = require('./answer.js');
+const { Events, onOneLine, wantsEvents } = require('./events.js');
 const { parseBody, readBody, refusal, tooLarge } = require('./body.js');
 const { requestFacts } = require('./log.js');
 const { overloaded } = require('./queue.js');
 
 const PROTOCOL = '1';
+const HEADERS = { 'code-jail-protocol': PROTOCOL, 'cache-control': 'no-store' };
 // What lies between a run's end and its last byte at the client.
 const ANSWER_MS = 100;
 
@@ -89,6 +91,7 @@ class Exec {
     try {
       facts.queuedMs = performance.now() - queued;
       signal.throwIfAborted();
+      if (wantsEvents(request) && !job.isCheck) job.output = new Events(response, HEADERS);
       run = await new Promise((resolve, reject) => this.local.run(job, signal, resolve, reject));
     } finally {
       release();
@@ -177,7 +180,9 @@ class Exec {
       );
     facts.status = what.status;
     facts.code = what.code;
-    sendError(request, response, what);
+    if (response.headersSent)
+      response.destroy(); // in the midst of events: an answer that is cut off is no answer
+    else sendError(request, response, what);
   }
 
   /** Nothing new; what waits goes elsewhere. */
@@ -220,13 +225,14 @@ function leaving() {
 
 /** @param {import('node:http').ServerResponse} response @param {string[]} parts */
 function send(response, parts) {
-  response.writeHead(200, {
-    'content-type': 'application/json',
-    'code-jail-protocol': PROTOCOL,
-    'cache-control': 'no-store',
+  const last = parts.length - 1;
+  const asLine = response.headersSent; // behind events
+  if (!asLine) response.writeHead(200, { ...HEADERS, 'content-type': 'application/json' });
+  parts.forEach((part, i) => {
+    const text = asLine ? onOneLine(part) : part;
+    if (i < last) response.write(text);
+    else response.end(asLine ? `${text}\n` : text);
   });
-  for (const part of parts.slice(0, -1)) response.write(part);
-  response.end(parts[parts.length - 1]);
 }
 
 /**
