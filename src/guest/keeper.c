@@ -161,8 +161,7 @@ static void on_order(void) {
 static void on_parked(struct delivery *in) {
   struct watched *cell = watch_find(in->report.cell);
   if (!cell || cell->parked || in->fd_count < 1 || in->sender <= 0) {
-    for (size_t i = 0; i < in->fd_count; i++)
-      close(in->fds[i]);
+    report_drop(in);
     return;
   }
   cell->pid = in->report.pid = in->sender;
@@ -218,7 +217,9 @@ static void on_report(void) {
   pthread_mutex_lock(&watch_lock);
   if (in.report.type == REPORT_PARKED)
     on_parked(&in);
-  else if (in.report.type == REPORT_GONE)
+  else
+    report_drop(&in); // none other has any
+  if (in.report.type == REPORT_GONE)
     on_gone(&in);
   else if (in.report.type == REPORT_FAILED)
     on_failed(&in);

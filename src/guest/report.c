@@ -37,6 +37,24 @@ void report_failure(int to, uint32_t cell, const struct cell_error *error) {
   report_send(to, &report, text, (size_t)size, NULL, 0);
 }
 
+void report_drop(struct delivery *in) {
+  while (in->fd_count)
+    close(in->fds[--in->fd_count]);
+}
+
+// Padding lets the kernel deliver more of them than there are places.
+static void take_fds(const struct cmsghdr *head, struct delivery *in) {
+  size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (size_t i = 0; i < count; i++) {
+    int fd;
+    memcpy(&fd, CMSG_DATA(head) + i * sizeof fd, sizeof fd);
+    if (in->fd_count < REPORT_FDS_MAX)
+      in->fds[in->fd_count++] = fd;
+    else
+      close(fd);
+  }
+}
+
 int report_receive(int from, struct delivery *in) {
   _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof in->fds)];
   struct iovec parts[2] = {{&in->report, sizeof in->report}, {in->text, sizeof in->text - 1}};
@@ -50,8 +68,7 @@ int report_receive(int from, struct delivery *in) {
   in->sender = 0;
   for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
     if (head->cmsg_type == SCM_RIGHTS) {
-      in->fd_count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-      memcpy(in->fds, CMSG_DATA(head), in->fd_count * sizeof(int));
+      take_fds(head, in);
     } else if (head->cmsg_type == SCM_CREDENTIALS) {
       struct ucred who;
       memcpy(&who, CMSG_DATA(head), sizeof who);
@@ -59,8 +76,7 @@ int report_receive(int from, struct delivery *in) {
     }
   }
   if (size < (ssize_t)sizeof in->report) {
-    for (size_t i = 0; i < in->fd_count; i++)
-      close(in->fds[i]);
+    report_drop(in);
     return size == 0 ? 0 : -1;
   }
   in->text_bytes = (size_t)size - sizeof in->report;

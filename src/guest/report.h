@@ -24,12 +24,13 @@ struct delivery {
   char text[4096];
   size_t text_bytes;
   pid_t sender;
-  int fds[4];
+  int fds[REPORT_FDS_MAX];
   size_t fd_count;
 };
 
 // Does not wait. Returns 1 for a message, 0 at the end, -1 for nothing. The
 // caller owns in->fds.
 int report_receive(int from, struct delivery *in);
+void report_drop(struct delivery *in); // closes what came with it
 
 #endif
