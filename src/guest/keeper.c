@@ -217,9 +217,7 @@ static void on_report(void) {
   pthread_mutex_lock(&watch_lock);
   if (in.report.type == REPORT_PARKED)
     on_parked(&in);
-  else
-    report_drop(&in); // none other has any
-  if (in.report.type == REPORT_GONE)
+  else if (in.report.type == REPORT_GONE)
     on_gone(&in);
   else if (in.report.type == REPORT_FAILED)
     on_failed(&in);

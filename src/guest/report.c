@@ -79,6 +79,8 @@ int report_receive(int from, struct delivery *in) {
     report_drop(in);
     return size == 0 ? 0 : -1;
   }
+  if (in->report.type != REPORT_PARKED)
+    report_drop(in); // none other has any
   in->text_bytes = (size_t)size - sizeof in->report;
   in->text[in->text_bytes] = 0;
   return 1;
