@@ -12,6 +12,7 @@ const HELP = `code-jail: runs code you do not trust
 
   code-jail run FILE [options]     runs FILE; - reads the code from standard input
   code-jail serve [options]        the sandbox service: code-jail over HTTP
+  code-jail jailer [options]       the jailer: code-jail on a Unix socket, one JSON line each way
   code-jail doctor [--json]        what stands on this host, what is missing, and the remedy
   code-jail verify [options]       proves from inside that the jail is shut: network, files, tokens, time
   code-jail --help | --version
@@ -43,6 +44,12 @@ verify (without --url and --socket: the jail that the environment selects):
   --expect process|gvisor|microvm  the isolation that must be reported at least (default process)
   --json                           every check as JSON, nothing else
   exit codes: 0 shut, 1 a check failed, 2 it could not be asked
+
+jailer (docs/jailer.md has the variables of the environment):
+  --socket PATH                    where to listen, 0600; or by systemd's socket activation
+  --engine firecracker|gvisor|local
+  --uid UID                        who may ask; may be repeated (default: root and its own)
+  --metrics PORT | PATH            GET /metrics and /readyz, on loopback or a Unix socket
 
 exit codes:
   0     the code ended well
@@ -121,6 +128,9 @@ const OPTIONS = /** @type {const} */ ({
   host: { type: 'string' },
   socket: { type: 'string' },
   user: { type: 'string' },
+  engine: { type: 'string' },
+  uid: { type: 'string', multiple: true },
+  metrics: { type: 'string' },
   json: { type: 'boolean' },
   quiet: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
@@ -280,6 +290,10 @@ async function dispatch(argv) {
   }
   if (command === 'run' && rest.length <= 1) return run(rest[0], values);
   if (command === 'serve' && rest.length === 0) return serveCommand(values);
+  if (command === 'jailer' && rest.length === 0) {
+    const { socket, engine, metrics, uid: uids } = /** @type {any} */ (values);
+    return require('./jailer/serve.js').serveJailer({ socket, engine, metrics, uids });
+  }
   if (command === 'doctor' && rest.length === 0) return doctorCommand(values);
   if (command === 'verify' && rest.length === 0) return verifyCommand(values);
   if (command === undefined) throw new UsageError('which command?');

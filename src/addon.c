@@ -319,7 +319,9 @@ NAPI_MODULE_INIT() {
                    {"replace", addon_replace},
                    {"scanBody", addon_scan_body},
                    {"splitBody", addon_split_body},
-                   {"hide", addon_hide}};
+                   {"hide", addon_hide},
+                   {"peerUid", addon_peer_uid},
+                   {"peerGone", addon_peer_gone}};
   napi_value function;
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
     napi_create_function(env, functions[i].name, NAPI_AUTO_LENGTH, functions[i].call, NULL, &function);

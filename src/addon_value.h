@@ -35,4 +35,8 @@ napi_value addon_split_body(napi_env env, napi_callback_info info);
 napi_value addon_replace(napi_env env, napi_callback_info info);
 napi_value addon_hide(napi_env env, napi_callback_info info);
 
+// addon_peer.c
+napi_value addon_peer_uid(napi_env env, napi_callback_info info);
+napi_value addon_peer_gone(napi_env env, napi_callback_info info);
+
 #endif

@@ -77,6 +77,17 @@ async function checkBody(body) {
 }
 
 /**
+ * Where the members of an object are, in text that is JSON: see splitBody in src/addon_body.c.
+ *
+ * @param {Buffer} body with a NUL behind it
+ * @returns {Promise<number[] | null | undefined>}
+ */
+async function splitMembers(body) {
+  await checkBody(body.subarray(0, -1));
+  return native.load().splitBody(body);
+}
+
+/**
  * The request that a body holds. Its `input` stays the text that it is: it is
  * for the cell to parse, and a hostile one would take this thread seconds.
  *
@@ -85,8 +96,7 @@ async function checkBody(body) {
  */
 async function parseBody(body) {
   const text = body.subarray(0, -1);
-  await checkBody(text);
-  const marks = native.load().splitBody(body);
+  const marks = await splitMembers(body);
   if (marks === undefined) return { fields: text.length < OTHER_BYTES ? JSON.parse(text.toString()) : [], input: null };
   if (marks === null) throw refusal(400, 'the request has too many fields');
   const fields = Object.create(null);
@@ -111,4 +121,4 @@ function readField(name, text) {
   return name in NUMBERS || text[0] !== 34 ? [] : 'x'.repeat(OTHER_BYTES);
 }
 
-module.exports = { readBody, parseBody, refusal, tooLarge };
+module.exports = { readBody, parseBody, splitMembers, refusal, tooLarge };

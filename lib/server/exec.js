@@ -5,10 +5,11 @@
 const { Local } = require('../local.js');
 const { JailError } = require('../errors.js');
 const { readConfig } = require('../config.js');
-const { ISOLATIONS, LANGUAGES, readCheck, readRequest } = require('../options.js');
+const { LANGUAGES } = require('../options.js');
 const { describe, errorText, resultParts } = require('./answer.js');
 const { Events, onOneLine, wantsEvents } = require('./events.js');
 const { parseBody, readBody, refusal, tooLarge } = require('./body.js');
+const { readJob } = require('./job.js');
 const { requestFacts } = require('./log.js');
 const { overloaded } = require('./queue.js');
 
@@ -126,29 +127,11 @@ class Exec {
     return true;
   }
 
-  read({ fields, input }, facts) {
-    if (fields !== null && typeof fields === 'object') facts.id = fields.id;
-    const run = readJob(fields, this.limits);
-    if (input !== null && run.isCheck) throw refusal(400, 'input is not a field of a check, which runs nothing');
-    if (input !== null) {
-      const bytes = Buffer.byteLength(input);
-      const most = this.limits.caps.inputBytes;
-      if (bytes > most) throw refusal(400, `input is ${bytes} bytes as JSON; the limit is ${most}`);
-      run.input = input;
-    }
-    facts.id = run.id;
-    facts.language = LANGUAGES[run.language];
-    // gVisor's wall is proven already; of the cells' own only they themselves know.
-    const proven = this.isolation === null ? -1 : ISOLATIONS.indexOf(this.isolation);
-    if (run.minIsolation > Math.max(proven, 0))
-      throw new JailError(
-        'ERR_JAIL_ISOLATION',
-        `minIsolation is "${ISOLATIONS[run.minIsolation]}"; this service can prove "${this.isolation ?? 'process'}"`,
-      );
-    if (run.minIsolation <= proven) run.minIsolation = -1;
-    const { asText } = run;
-    run.asText = true;
-    return { run, asText };
+  read(parsed, facts) {
+    const job = readJob(parsed, this.limits, this.isolation, facts);
+    const { asText } = job;
+    job.asText = true;
+    return { run: job, asText };
   }
 
   // How long it may wait and still be answered while its client waits.
@@ -196,15 +179,6 @@ class Exec {
     for (const one of this.active)
       one.abort(new JailError('ERR_JAIL_UNAVAILABLE', 'the service is going down; the run was stopped'));
   }
-}
-
-// A check's text is under a name of its own, so that who does not know checks has nothing to run.
-function readJob(fields, limits) {
-  const isCheck = fields !== null && typeof fields === 'object' && Object.hasOwn(fields, 'check');
-  if (!isCheck) return readRequest(fields, limits);
-  if (Object.hasOwn(fields, 'code')) throw refusal(400, 'code and check exclude each other');
-  const { check, ...rest } = fields;
-  return readCheck({ ...rest, code: check }, limits);
 }
 
 // Of an error of our own making: where, without the message.

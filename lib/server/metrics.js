@@ -5,9 +5,10 @@
 const { optional } = require('./optional.js');
 
 /**
- * @param {{ queue: import('./queue.js').Queue, stats: () => any, held: () => number, connections: () => number, ready: () => boolean }} sources
+ * @param {{ queue: import('./queue.js').Queue, stats: () => any, held: () => number, connections: () => number, ready: () => boolean,
+ *   engine?: () => Record<string, number> }} sources engine: a jailer's, see lib/jailer/engines.js
  */
-function createMetrics({ queue, stats, held, connections, ready }) {
+function createMetrics({ queue, stats, held, connections, ready, engine }) {
   const client = optional('prom-client');
   const registry = new client.Registry();
   const registers = [registry];
@@ -29,7 +30,17 @@ function createMetrics({ queue, stats, held, connections, ready }) {
   gauge('queue_limit', 'Runs that may wait.', () => queue.maxQueue);
   gauge('held_bytes', 'Bodies of requests that are being read, wait or run.', held);
   gauge('connections', 'Open connections.', connections);
-  gauge('ready', '1 once both runtimes are warm, 0 before and while draining.', () => (ready() ? 1 : 0));
+  gauge('ready', '1 once runs are taken, 0 before and while draining.', () => (ready() ? 1 : 0));
+  if (engine)
+    new client.Gauge({
+      name: 'code_jail_engine',
+      help: 'What the engine counts, by name.',
+      labelNames: ['what'],
+      registers,
+      collect() {
+        for (const [what, value] of Object.entries(engine())) this.set({ what }, value);
+      },
+    });
   const parked = new client.Gauge({
     name: 'code_jail_cells_parked',
     help: 'Cells that wait for a job.',
@@ -62,7 +73,7 @@ function createMetrics({ queue, stats, held, connections, ready }) {
     type: registry.contentType,
     onRun(language, run, waitedMs) {
       runs.inc({ language, status: run.status });
-      duration.observe(run.usage.runMs / 1000);
+      if (run.usage.runMs !== null) duration.observe(run.usage.runMs / 1000);
       wait.observe(waitedMs / 1000);
     },
     onAnswer: (code) => requests.inc({ code }),

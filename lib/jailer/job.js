@@ -1,0 +1,41 @@
+'use strict';
+// A request as an engine gets it. See Job in engines.js.
+
+const { LANGUAGES, NUMBER_NAMES } = require('../options.js');
+
+const ENVELOPE_BYTES = 1024 * 1024;
+
+/** @param {import('../options.js').Request} request @returns {Buffer} */
+function lineOf(request) {
+  const env = Object.fromEntries(
+    request.env
+      .split('\0')
+      .filter(Boolean)
+      .map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]),
+  );
+  const numbers = Object.fromEntries(NUMBER_NAMES.map((name) => [name, request[name]]));
+  const head = {
+    id: request.id,
+    language: LANGUAGES[request.language],
+    [request.isCheck ? 'check' : 'code']: request.code,
+    ...numbers,
+    env,
+  };
+  // Its input is JSON text already; a line end in it is white space.
+  const input = request.isCheck ? '' : `,"input":${request.input.replace(/[\r\n]/g, ' ')}`;
+  return Buffer.from(`${JSON.stringify(head).slice(0, -1)}${input}}\n`);
+}
+
+/** @param {import('../options.js').Request} request @returns {import('./engines.js').Job} */
+function jobOf(request) {
+  return {
+    request,
+    get line() {
+      return lineOf(request);
+    },
+    // A byte of output may come as six.
+    maxAnswerBytes: request.maxResultBytes + 12 * request.maxOutputBytes + ENVELOPE_BYTES,
+  };
+}
+
+module.exports = { jobOf };
