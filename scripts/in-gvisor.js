@@ -11,27 +11,11 @@ const path = require('node:path');
 const http = require('node:http');
 const net = require('node:net');
 const { setTimeout: sleep } = require('node:timers/promises');
+const { ociConfig, CAPABILITIES } = require('../lib/jailer/bundle.js');
 const { nodeBinary } = require('./node-binary.js');
 
 const ROOT = path.join(__dirname, '..');
 
-// Docker's default, which is also what Cloud Run's first generation gives: no SYS_ADMIN.
-const CAPABILITIES = [
-  'CHOWN',
-  'DAC_OVERRIDE',
-  'FSETID',
-  'FOWNER',
-  'MKNOD',
-  'NET_RAW',
-  'SETGID',
-  'SETUID',
-  'SETFCAP',
-  'SETPCAP',
-  'NET_BIND_SERVICE',
-  'SYS_CHROOT',
-  'KILL',
-  'AUDIT_WRITE',
-].map((name) => `CAP_${name}`);
 const PORT = 8080;
 
 const has = (command, ...args) => !spawnSync(command, args, { stdio: 'ignore' }).error;
@@ -59,34 +43,7 @@ function entrypoint() {
 }
 
 function bundle(folder, root, env, capabilities) {
-  const mount = (destination, type, options = []) => ({ destination, type, source: type, options });
-  const config = {
-    ociVersion: '1.0.0',
-    process: {
-      terminal: false,
-      user: { uid: 0, gid: 0 },
-      args: entrypoint(),
-      env: Object.entries({ PATH: '/usr/local/bin:/usr/bin', PORT: String(PORT), ...env }).map((pair) =>
-        pair.join('='),
-      ),
-      cwd: '/',
-      capabilities: Object.fromEntries(
-        ['bounding', 'effective', 'permitted', 'inheritable'].map((set) => [set, capabilities]),
-      ),
-      noNewPrivileges: true,
-      rlimits: [{ type: 'RLIMIT_NOFILE', hard: 65536, soft: 65536 }],
-    },
-    root: { path: root, readonly: true },
-    hostname: 'sandbox',
-    mounts: [
-      mount('/proc', 'proc'),
-      mount('/dev', 'tmpfs'),
-      // As widely open as a container's usually are: the launcher has to see to it.
-      mount('/dev/shm', 'tmpfs', ['mode=1777', 'size=64m']),
-      mount('/tmp', 'tmpfs', ['mode=1777', 'size=512m']),
-    ],
-    linux: { namespaces: [{ type: 'pid' }, { type: 'ipc' }, { type: 'uts' }, { type: 'mount' }] },
-  };
+  const config = ociConfig(root, entrypoint(), { PORT: String(PORT), ...env }, capabilities);
   fs.writeFileSync(path.join(folder, 'config.json'), JSON.stringify(config));
 }
 

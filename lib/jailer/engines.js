@@ -55,6 +55,7 @@ const { misconfigured } = require('../errors.js');
 // Those that this build contains; qemu is for tests, and for trying a guest image out (docs/firecracker.md).
 const ENGINES = {
   firecracker: () => require('./firecracker.js'),
+  gvisor: () => require('./gvisor.js'),
   local: () => require('./local.js'),
   qemu: () => require('./qemu.js'),
 };

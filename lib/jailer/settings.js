@@ -8,7 +8,7 @@ const { misconfigured } = require('../errors.js');
 const { CONFIG_NUMBERS } = require('../config.js');
 const { NUMBERS } = require('../options.js');
 const { readNumber } = require('../server/settings.js');
-const { NAMES } = require('./engines.js');
+const { ENGINES, NAMES } = require('./engines.js');
 
 const MiB = 1024 * 1024;
 
@@ -43,7 +43,7 @@ function readUids(uids) {
  */
 function readSettings(env, given) {
   const engine = given.engine ?? env.CODE_JAIL_ENGINE;
-  if (!engine || !NAMES.includes(engine))
+  if (!engine || !Object.hasOwn(ENGINES, engine))
     throw misconfigured(`--engine is ${JSON.stringify(engine ?? null)}; it must be one of ${NAMES.join(', ')}`);
   const socket = given.socket ?? env.CODE_JAIL_SOCKET;
   const uids = given.uids ?? (env.CODE_JAIL_UIDS ? env.CODE_JAIL_UIDS.split(',') : []);

@@ -1,7 +1,7 @@
 // launcher.c: the sandbox container's first process, and the only one of the
 // service that stays root. Static, in its own words:
 //
-//   code-jail-launcher [--user UID] -- PROGRAM ARGUMENT...
+//   code-jail-launcher [--input] [--user UID] -- PROGRAM ARGUMENT...
 //   code-jail-launcher --kernel
 //
 // 1. Secrets leave the environment. The tokens go into a pipe and the launcher
@@ -277,7 +277,7 @@ static void handle(int number, void (*handler)(int)) {
   sigaction(number, &action, NULL);
 }
 
-// A service reads nothing from there; and whatever the container was given could
+// A service reads nothing from there (an agent does: --input); and whatever the container was given could
 // be opened through /proc by others, where that is as open as in old gVisor.
 static void forget_input(void) {
   int null = open("/dev/null", O_RDONLY);
@@ -287,10 +287,11 @@ static void forget_input(void) {
   }
 }
 
-static int launch(char **argv, uid_t uid) {
+static int launch(char **argv, uid_t uid, bool input) {
   char keeper[PATH_MAX];
   int pair[2];
-  forget_input();
+  if (!input)
+    forget_input();
   ssize_t size = readlink("/proc/self/exe", keeper, sizeof keeper - 1);
   char *name = size > 0 ? memrchr(keeper, '/', (size_t)size) : NULL;
   if (!name || snprintf(name, sizeof keeper - (size_t)(name - keeper), "/code-jail-keeper") < 0)
@@ -313,6 +314,7 @@ static int launch(char **argv, uid_t uid) {
     become_service(argv, uid, pair[1], launcher);
   if (service < 0)
     fail("fork");
+  forget_input();
   close(pair[1]);
   const char *tokens = getenv(TOKENS_FD);
   if (tokens)
@@ -349,6 +351,8 @@ int main(int count, char **argv) {
   }
   if (has_secrets())
     forget_secrets(argv);
+  bool input = at < count && !strcmp(argv[at], "--input");
+  at += input;
   if (at + 1 < count && !strcmp(argv[at], "--user")) {
     char *end;
     uid = strtol(argv[at + 1], &end, 10);
@@ -360,13 +364,13 @@ int main(int count, char **argv) {
     at += 2;
   }
   if (at + 1 >= count || strcmp(argv[at], "--") != 0) {
-    fprintf(stderr, "usage: code-jail-launcher [--user UID] -- PROGRAM ARGUMENT...\n");
+    fprintf(stderr, "usage: code-jail-launcher [--input] [--user UID] -- PROGRAM ARGUMENT...\n");
     return 2;
   }
   char **program = argv + at + 1;
   if (uid >= 0 && geteuid() == 0) {
     tidy();
-    return launch(program, (uid_t)uid);
+    return launch(program, (uid_t)uid, input);
   }
   execvp(program[0], program);
   fail(program[0]);
