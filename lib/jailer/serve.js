@@ -13,7 +13,6 @@ const { openEngine } = require('./engines.js');
 const { readSettings } = require('./settings.js');
 
 const FORCE_MS = 14000;
-const PREFIX = 'code-jail-jailer-';
 
 /** The listening socket that systemd hands over, if it does. @param {NodeJS.ProcessEnv} env */
 function handedOver(env) {
@@ -40,17 +39,6 @@ async function makeWay(file) {
   if (!stat.isSocket()) throw misconfigured(`${file} is there already, and is no socket`);
   if (await isAlive(file)) throw misconfigured(`somebody listens at ${file} already`);
   fs.unlinkSync(file);
-}
-
-/** A folder for the engine; those of daemons that were killed are removed. */
-function makeFolder() {
-  for (const name of fs.readdirSync(os.tmpdir())) {
-    const pid = new RegExp(`^${PREFIX}(\\d+)-`).exec(name)?.[1];
-    const folder = path.join(os.tmpdir(), name);
-    if (pid && !fs.existsSync(`/proc/${pid}`) && fs.lstatSync(folder).uid === process.getuid?.())
-      fs.rmSync(folder, { recursive: true, force: true });
-  }
-  return fs.mkdtempSync(path.join(os.tmpdir(), `${PREFIX}${process.pid}-`));
 }
 
 /** GET /metrics and /readyz, on a port of loopback or a Unix socket. @param {Jailer} jailer @param {string} where */
@@ -90,7 +78,9 @@ async function serveJailer(given) {
   const stopped = new Promise((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => resolve(signal));
   });
-  const folder = makeFolder();
+  // Cells need none, and nobody would remove it for a daemon that is killed.
+  const needsFolder = settings.engine !== 'local';
+  const folder = needsFolder ? fs.mkdtempSync(path.join(os.tmpdir(), `code-jail-jailer-${process.pid}-`)) : '';
   try {
     const engine = await openEngine(settings.engine, { ...settings, folder, log });
     const jailer = new Jailer(settings, engine, log);
@@ -109,7 +99,7 @@ async function serveJailer(given) {
     }
     return 0;
   } finally {
-    fs.rmSync(folder, { recursive: true, force: true });
+    if (needsFolder) fs.rmSync(folder, { recursive: true, force: true });
     log.flush();
   }
 }
