@@ -29,7 +29,8 @@ describe('soak', () => {
     const flat = { fds: 20, threads: 12, processes: 9, tmp: 0, rss: 50 << 20 };
     const samples = Array.from({ length: 20 }, (_, i) => ({ ...flat, runs: i }));
     assert.equal(growth(samples, 16), '');
-    assert.equal(growth([...samples, { ...flat, fds: 21 }], 16), 'fds 20 → 21');
+    const leaking = samples.map((one, i) => ({ ...one, fds: 20 + i }));
+    assert.equal(growth(leaking, 16), 'fds 24 → 35');
     assert.match(growth([...samples, { ...flat, rss: 70 << 20 }], 16), /^RSS 50 → 70 MiB$/);
   });
 });

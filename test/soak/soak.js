@@ -89,10 +89,13 @@ async function soak(jail, runs, { samples = 50, onSample } = {}) {
 
 /** What has grown over a soak, by more than it may; "" for nothing. @param {any[]} samples @param {number} rssMb */
 function growth(samples, rssMb) {
-  const first = samples[0];
   const last = samples.at(-1);
-  const grown = ['fds', 'threads', 'processes', 'tmp'].filter((what) => last[what] > first[what]);
-  const lines = grown.map((what) => `${what} ${first[what]} → ${last[what]}`);
+  // By quarters: a cell that is just being made or ending is no growth.
+  const part = Math.ceil(samples.length / 4);
+  const was = (what) => Math.max(...samples.slice(0, part).map((one) => one[what]));
+  const is = (what) => Math.min(...samples.slice(-part).map((one) => one[what]));
+  const grown = ['fds', 'threads', 'processes', 'tmp'].filter((what) => is(what) > was(what));
+  const lines = grown.map((what) => `${what} ${was(what)} → ${is(what)}`);
   // Memory after the first tenth: until then the heap still finds its size.
   const settled = samples[Math.ceil(samples.length / 10)];
   if (last.rss - settled.rss > rssMb << 20) lines.push(`RSS ${settled.rss >> 20} → ${last.rss >> 20} MiB`);
