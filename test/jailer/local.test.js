@@ -30,12 +30,15 @@ describe('cases from the field, through the jailer', () => {
   for (const one of cases)
     it(`${one.id} ${one.language}: ${one.name}`, async () => {
       Object.assign(process.env, one.hostEnv);
-      const { maxMs = 15000, ...expect } = one.expect;
+      const floods = one.expect.status === 'output_limit'; // 64 MiB, which a busy machine takes its time for
+      const { maxMs: given = 15000, ...expect } = one.expect;
+      const maxMs = floods ? 60000 : given;
+      const more = { ...(floods && { timeoutMs: 50000 }), ...one.options };
       const count = Math.min(one.parallel ?? 1, 8);
       const start = performance.now();
       const runs = Array.from({ length: count }, async (_, i) => {
         const input = one.parallel ? { i } : (one.input ?? null);
-        const run = await jail.runCode({ language: one.language, code: one.code, input, ...one.options });
+        const run = await jail.runCode({ language: one.language, code: one.code, input, ...more });
         matches(run, expect);
         if (one.parallel) assert.equal(run.result, i);
         assert.deepEqual([run.jail.backend, run.jail.isolation], ['socket', 'process']);
