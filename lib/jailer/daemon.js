@@ -131,7 +131,7 @@ class Jailer {
   // The engine's run, with an end that does not depend on the engine.
   async run(request, signal) {
     signal.throwIfAborted();
-    const deadlineMs = request.timeoutMs + this.settings.startMs;
+    const deadlineMs = request.timeoutMs + (this.engine.startMs ?? this.settings.startMs);
     const end = new AbortController();
     const onGone = () => end.abort(signal.reason);
     const late = () => end.abort(new JailError('ERR_JAIL_DEADLINE', `the engine did not answer in ${deadlineMs} ms`));

@@ -5,9 +5,9 @@
 const fs = require('node:fs');
 const { readConfig } = require('../config.js');
 const { Local } = require('../local.js');
-const { readRequest } = require('../options.js');
 const { describe, errorText, resultParts } = require('../server/answer.js');
 const { parseBody, refusal } = require('../server/body.js');
+const { readJob } = require('../server/job.js');
 
 const LINE_BYTES = 32 << 20;
 const NUL = Buffer.alloc(1);
@@ -41,9 +41,7 @@ function openGuest() {
 
 /** @param {Buffer} line @param {ReturnType<typeof openGuest>} guest @returns {Promise<string>} */
 async function answer(line, { limits, local }) {
-  const { fields, input } = await parseBody(line);
-  const request = readRequest(fields, limits);
-  if (input !== null) request.input = input;
+  const request = readJob(await parseBody(line), limits, null, {});
   const { asText } = request;
   request.asText = true;
   const run = await new Promise((resolve, reject) => local.run(request, null, resolve, reject));
