@@ -60,6 +60,8 @@ describe('docs/production.md', () => {
       ]),
     );
     assert.ok(used.has('CODE_JAIL_FIRECRACKER_'), 'the search finds a prefix of many');
+    // What the daemon sets itself for what it starts is nobody's to set.
+    for (const own of ['CODE_JAIL_AGENT', 'CODE_JAIL_FOLDER']) assert.ok(used.delete(own), own);
     assert.deepEqual(
       [...used].filter((name) => !pages.includes(name)),
       [],
