@@ -324,4 +324,4 @@ function connect() {
   return client;
 }
 
-module.exports = { FLAGS, Call, connect, flagsOf, submitted, ask, letGo, reasonOf };
+module.exports = { FLAGS, STARTS, STATUSES, Call, connect, flagsOf, submitted, ask, letGo, reasonOf };

@@ -4,11 +4,14 @@
 // this job, and what it says of its isolation is replaced by what was verified.
 // Only its small members are parsed here; the client checks the rest as strictly.
 
+const { STARTS, STATUSES } = require('../calls.js');
 const { JailError } = require('../errors.js');
 const { splitMembers } = require('../server/body.js');
 
 const NUL = Buffer.alloc(1);
 const SMALL_BYTES = 64 * 1024;
+const USAGE = ['queueMs', 'startMs', 'runMs', 'cpuMs', 'peakMemoryBytes'];
+const RUNTIME = /^[\w.+ -]{1,64}$/;
 const CODES = ['ERR_JAIL_INVALID_REQUEST', 'ERR_JAIL_OVERLOADED', 'ERR_JAIL_UNAVAILABLE', 'ERR_JAIL_ISOLATION'];
 
 /** @param {string} why */
@@ -44,7 +47,32 @@ function throwRefusal(members) {
   const error = members.has('status') ? null : small(members, 'error');
   if (error === null || typeof error !== 'object') throw wrong('it has no status');
   const code = CODES.includes(error.code) ? error.code : 'ERR_JAIL_UNAVAILABLE';
-  throw new JailError(code, String(error.message ?? '').slice(0, 300) || 'the engine refused, and does not say why');
+  const message = typeof error.message === 'string' ? error.message.slice(0, 300) : '';
+  throw new JailError(code, message || 'the engine refused, and does not say why');
+}
+
+/**
+ * What also goes into our log and metrics: from a guest that has been taken over no text of its own.
+ * @param {Map<string, Buffer>} members
+ */
+function factsOf(members) {
+  const pick = (name, value, isFine) => {
+    if (value === null || value === undefined) return null;
+    if (!isFine(value)) throw wrong(`its \`${name}\` cannot be`);
+    return value;
+  };
+  const isAmount = (value) => Number.isFinite(value) && value >= 0;
+  const { start, runtime } = small(members, 'jail') ?? {};
+  const usage = small(members, 'usage') ?? {};
+  const status = small(members, 'status');
+  if (!STATUSES.includes(status)) throw wrong('its `status` is none');
+  pick('jail.start', start, (value) => STARTS.includes(value));
+  pick('jail.runtime', runtime, (value) => typeof value === 'string' && RUNTIME.test(value));
+  return {
+    status,
+    exitCode: pick('exitCode', small(members, 'exitCode'), Number.isInteger),
+    usage: Object.fromEntries(USAGE.map((name) => [name, pick(`usage.${name}`, usage[name], isAmount)])),
+  };
 }
 
 /** @param {any} said @param {string | null} verified */
@@ -73,19 +101,11 @@ async function stamp({ answer, isolation, startMs = 0 }, { id, asText, queuedMs 
   const members = await membersOf(answer);
   if (!members.has('status')) throwRefusal(members);
   if (small(members, 'id') !== id) throw wrong('it is for another job');
-  const usage = small(members, 'usage') ?? {};
-  const plus = (value, more) => (typeof value === 'number' ? value + more : more);
+  const { status, exitCode, usage } = factsOf(members);
   const run = {
-    status: small(members, 'status'),
-    exitCode: small(members, 'exitCode'),
-    usage: {
-      cpuMs: null,
-      peakMemoryBytes: null,
-      runMs: null,
-      ...usage,
-      queueMs: plus(usage.queueMs, queuedMs),
-      startMs: plus(usage.startMs, startMs),
-    },
+    status,
+    exitCode,
+    usage: { ...usage, queueMs: usage.queueMs + queuedMs, startMs: usage.startMs + startMs },
     jail: placeOf(small(members, 'jail'), isolation),
   };
   const replaced = { usage: run.usage, jail: run.jail };
@@ -93,7 +113,7 @@ async function stamp({ answer, isolation, startMs = 0 }, { id, asText, queuedMs 
   for (const [name, text] of members) {
     if (name in replaced || name === 'resultText') continue;
     if (name === 'result' && asText) {
-      const asString = small(members, 'status') === 'ok' ? JSON.stringify(text.toString()) : 'null';
+      const asString = status === 'ok' ? JSON.stringify(text.toString()) : 'null';
       parts.push(Buffer.from(`,"result":null,"resultText":${asString}`));
     } else parts.push(Buffer.from(`,${JSON.stringify(name)}:`), onOneLine(text));
   }

@@ -52,6 +52,7 @@ class Jailer {
       engine: () => engine.stats(),
     });
     this.server = net.createServer({ allowHalfOpen: true }, (socket) => this.onConnection(socket));
+    this.server.on('error', (/** @type {any} */ { code }) => log.warn({ event: 'listener', code }, 'listener'));
   }
 
   get ready() {

@@ -16,8 +16,10 @@ const { Frames, frame, TYPES } = require('./frames.js');
 const ROOTFS = path.join(__dirname, '..', '..', 'apps', 'sandbox', 'rootfs.sh');
 const PROGRAM = ['/app/build/Release/code-jail-launcher', '--input', '--user', '65532', '--'];
 const AGENT = ['/usr/local/bin/node', '/app/lib/jailer/agent.js'];
-// Outlives us: when the sandbox has ended, which our end brings about, its files go.
-const GUARD = '"$@"; rm -rf -- "$CODE_JAIL_FOLDER"';
+// Outlives us: when the sandbox has ended by our end, and it has another parent by
+// now, its files go. When it ended by itself, the next one needs them.
+const GUARD = '"$@"; grep -q "^PPid:[[:space:]]*$PPID$" /proc/$$/status || rm -rf -- "$CODE_JAIL_FOLDER"';
+const HELLO = Buffer.from(JSON.stringify({ isolation: 'gvisor' }));
 const MAX_ANSWER_BYTES = 320 * 1024 * 1024;
 const BOOT_MS = 60000;
 const AGAIN_MS = 1000;
@@ -61,16 +63,26 @@ class Sandbox {
       detached: true, // a terminal's Ctrl-C is for us to act on
       env: { PATH: process.env.PATH, CODE_JAIL_FOLDER: folder },
     });
+    this.said = '';
+    this.child.on('error', (error) => {
+      this.said += error.message;
+    });
     /** @type {Map<number, { resolve: (answer: Buffer) => void, reject: (error: unknown) => void, most: number }>} */
     this.jobs = new Map();
     this.numbers = 0;
-    this.said = '';
-    this.ended = new Promise((resolve) => this.child.on('close', resolve));
+    this.over = false;
+    /** @type {Promise<void>} */
+    this.ended = new Promise((resolve) => {
+      this.child.on('close', () => {
+        this.over = true;
+        resolve();
+      });
+    });
     this.up = this.listen();
     this.up.catch(() => {}); // told to whoever waits for it
   }
 
-  /** @returns {Promise<any>} what the agent says of itself */
+  /** What comes may be a guest's that has taken the agent over. @returns {Promise<boolean>} whether it is gVisor, by what the agent found first */
   listen() {
     const { stdin, stdout, stderr } = this.child;
     return new Promise((resolve, reject) => {
@@ -78,11 +90,15 @@ class Sandbox {
       const frames = new Frames(MAX_ANSWER_BYTES, (type, number, body) => {
         if (type === TYPES.hello) {
           clearTimeout(timer);
-          resolve(JSON.parse(body.toString()));
+          resolve(body.equals(HELLO));
         } else if (type === TYPES.answer) this.onAnswer(number, body);
       });
       stdin.on('error', () => {}); // its end tells
-      stdout.on('data', (part) => frames.add(part) || this.kill());
+      stdout.on('data', (part) => {
+        if (frames.add(part)) return;
+        stdout.destroy();
+        this.kill();
+      });
       stderr.on('data', (part) => {
         if (this.said.length < 2000) this.said += part;
       });
@@ -103,7 +119,8 @@ class Sandbox {
   }
 
   /** @param {import('./engines.js').Job} job @param {AbortSignal} signal @returns {Promise<Buffer>} */
-  run(job, signal) {
+  async run(job, signal) {
+    if (this.over) throw unavailable('has ended; another one is being started', true);
     const number = ++this.numbers;
     return new Promise((resolve, reject) => {
       const onAbort = () => {
@@ -126,7 +143,9 @@ class Sandbox {
   }
 
   kill() {
-    spawnSync('runsc', [`--root=${this.state}`, 'kill', this.id, 'KILL'], { stdio: 'ignore', timeout: END_MS });
+    const args = [`--root=${this.state}`, 'kill', this.id, 'KILL'];
+    spawn('runsc', args, { stdio: 'ignore', timeout: END_MS }).on('error', () => {}); // then its input's end is left
+    this.child.stdin.end();
   }
 
   /** Its input ends, so it does. */
@@ -155,21 +174,31 @@ class Gvisor {
   start() {
     const sandbox = new Sandbox(this.root, ++this.starts, this.settings);
     sandbox.up.then(
-      ({ isolation }) => {
-        this.isUp = isolation === 'gvisor';
+      (isGvisor) => {
+        this.isUp = isGvisor && !sandbox.over;
       },
       () => {},
     );
     sandbox.ended.then(() => {
       this.isUp = false;
-      if (this.closing) return;
-      this.failures++;
-      this.settings.log.error({ event: 'sandbox', starts: this.starts }, 'the sandbox has ended');
-      setTimeout(() => {
-        if (!this.closing) this.sandbox = this.start();
-      }, AGAIN_MS);
+      this.startAgain('the sandbox has ended');
     });
     return sandbox;
+  }
+
+  /** @param {string} why */
+  startAgain(why) {
+    if (this.closing) return;
+    this.failures++;
+    this.settings.log.error({ event: 'sandbox', starts: this.starts }, why);
+    setTimeout(() => {
+      if (this.closing) return;
+      try {
+        this.sandbox = this.start();
+      } catch {
+        this.startAgain('the sandbox cannot be started'); // for want of descriptors or room, say
+      }
+    }, AGAIN_MS);
   }
 
   /** Resolves once it is there and is what it should be. */
@@ -177,8 +206,7 @@ class Gvisor {
     const aborted = new Promise((_, reject) => {
       signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
     });
-    const { isolation } = await Promise.race([this.sandbox.up, aborted]);
-    if (isolation !== 'gvisor')
+    if (!(await Promise.race([this.sandbox.up, aborted])))
       throw new JailError('ERR_JAIL_ISOLATION', 'what runsc has started is not gVisor, by what its kernel does');
   }
 

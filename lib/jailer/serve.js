@@ -28,7 +28,8 @@ function isAlive(file) {
       socket.destroy();
       resolve(true);
     });
-    socket.on('error', () => resolve(false));
+    // Any other error, EAGAIN of a full backlog among them, does not say that nobody is there.
+    socket.on('error', (/** @type {any} */ { code }) => resolve(code !== 'ECONNREFUSED' && code !== 'ENOENT'));
   });
 }
 

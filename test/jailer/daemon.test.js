@@ -108,6 +108,13 @@ describe('one line in', () => {
     assert.equal(logged.length, before);
   });
 
+  it('a connection that cannot be accepted is told, and is not the end', async () => {
+    const { jailer, post: send } = await daemon(good());
+    for (let i = 0; i < 3; i++) jailer.server.emit('error', Object.assign(new Error('full'), { code: 'ENFILE' }));
+    assert.deepEqual(logged.at(-1), { level: 'warn', event: 'listener', code: 'ENFILE' });
+    assert.equal((await send()).status, 'ok');
+  });
+
   it('only uids that may', async () => {
     const { file } = await daemon(good(), { uids: new Set([4242]) });
     const { error } = JSON.parse(await ask(file, `${JSON.stringify(JOB)}\n`));
@@ -146,14 +153,33 @@ describe('what an engine brings back is not believed', () => {
     'another id': [JSON.stringify(answerTo({ id: 'other' })), /another job/],
     'a member twice': [whole.replace('{', '{"ok":true,'), /twice/],
     'a member twice, by an escape': [whole.replace('{', '{"\\u006fk":true,'), /twice/],
+    'a status of its own': [JSON.stringify(answerTo(JOB, { status: 'owned' })), /`status` is none/],
+    'a status that is an object': [JSON.stringify(answerTo(JOB, { status: { a: 1 } })), /`status` is none/],
+    'a usage that is text': [JSON.stringify(answerTo(JOB, { usage: { runMs: 'owned' } })), /`usage.runMs` cannot be/],
+    'an exit code that is text': [JSON.stringify(answerTo(JOB, { exitCode: 'owned' })), /`exitCode` cannot be/],
+    'a runtime that is a story': [
+      JSON.stringify(answerTo(JOB, { jail: { runtime: 'owned "}\n{' } })),
+      /`jail.runtime` cannot be/,
+    ],
+    'a start of its own': [JSON.stringify(answerTo(JOB, { jail: { start: 'owned' } })), /`jail.start` cannot be/],
+    'a refusal whose words are no text': ['{"error":{"code":"x","message":{"toString":1}}}', /does not say why/, true],
     'a long story of its place': [JSON.stringify(answerTo(JOB, { jail: { runtime: 'x'.repeat(70000) } })), /too long/],
   };
-  for (const [name, [text, message]] of Object.entries(table))
+  for (const [name, [text, message, isRefusal]] of Object.entries(table))
     it(name, async () => {
-      const { error } = await (await daemon(raw(text))).post();
-      assert.equal(error.code, 'ERR_JAIL_PROTOCOL');
+      const { jailer, post: send } = await daemon(raw(text));
+      const { error } = await send();
+      assert.equal(error.code, isRefusal ? 'ERR_JAIL_UNAVAILABLE' : 'ERR_JAIL_PROTOCOL');
       assert.match(error.message, message);
+      assert.ok(!/owned/.test(JSON.stringify(logged) + (await jailer.metrics.text())), 'none of its words are in ours');
     });
+
+  it('of its usage what we know, and no more', async () => {
+    const { post: send } = await daemon(raw(JSON.stringify(answerTo(JOB, { usage: { runMs: 2, more: 'owned' } }))));
+    const { usage } = await send();
+    assert.deepEqual([usage.runMs, usage.cpuMs, usage.more], [2, null, undefined]);
+    assert.ok(!JSON.stringify(logged).includes('owned'));
+  });
 
   it('a refusal of the agent stays one; what it cannot know is no code of its', async () => {
     const say = async (code) =>

@@ -4,7 +4,9 @@
 
 const assert = require('node:assert/strict');
 const { spawnSync, spawn } = require('node:child_process');
+const { once } = require('node:events');
 const fs = require('node:fs');
+const net = require('node:net');
 const path = require('node:path');
 const { after, before, describe, it } = require('node:test');
 const { createJail } = require('../../lib/index.js');
@@ -12,6 +14,7 @@ const cases = require('../cases.js');
 const { descendants, slack, survivors, until } = require('../helpers/baseline.js');
 const { startJailer } = require('../helpers/jailer.js');
 const { matches } = require('../helpers/run.js');
+const { socketPath } = require('../helpers/socket-peer.js');
 
 const ROOT = path.join(__dirname, '..', '..');
 let jailer;
@@ -145,6 +148,7 @@ describe('what is wrong is said before anything is opened', () => {
   const start = (...args) =>
     spawnSync(process.execPath, [path.join(ROOT, 'bin', 'code-jail.js'), 'jailer', ...args], {
       encoding: 'utf8',
+      timeout: 60000, // one that serves after all
       env: { PATH: process.env.PATH },
     });
   for (const [args, message] of [
@@ -159,4 +163,33 @@ describe('what is wrong is said before anything is opened', () => {
       assert.equal(status, 125);
       assert.match(stderr, message);
     });
+
+  it('a socket whose listener is too busy to answer is not taken away from it', async () => {
+    const { file, remove } = socketPath('busy.sock');
+    const source =
+      'require("node:net").createServer().listen({ path: process.argv[1], backlog: 1 }, () => console.log("up"))';
+    const busy = spawn(process.execPath, ['-e', source, file], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const waiting = [];
+    try {
+      await once(busy.stdout, 'data');
+      busy.kill('SIGSTOP');
+      for (let code = ''; code !== 'EAGAIN'; ) {
+        assert.ok(waiting.length < 1000, 'its backlog is full at some time');
+        const socket = net.connect(file).on('error', () => {});
+        waiting.push(socket);
+        code = await once(socket, 'connect').then(
+          () => '',
+          (error) => error.code,
+        );
+      }
+      const { status, stderr } = start('--engine', 'local', '--socket', file);
+      assert.equal(status, 125);
+      assert.match(stderr, /somebody listens at .* already/);
+      assert.ok(fs.lstatSync(file).isSocket(), 'it is still there');
+    } finally {
+      busy.kill('SIGKILL');
+      for (const socket of waiting) socket.destroy();
+      remove();
+    }
+  });
 });
