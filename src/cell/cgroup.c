@@ -91,8 +91,11 @@ static void sweep(const char *group) {
   DIR *list = opendir(group);
   for (struct dirent *entry; list && (entry = readdir(list));) {
     char path[PATH_BYTES + 300];
-    pid_t keeper;
-    if (sscanf(entry->d_name, "code-jail-%d", &keeper) != 1 || kill(keeper, 0) == 0 || errno != ESRCH)
+    pid_t keeper = 0;
+    int end = 0;
+    if (sscanf(entry->d_name, "code-jail-%d%n", &keeper, &end) != 1 || entry->d_name[end] || keeper <= 0)
+      continue; // a unit's, say: code-jail-1.service
+    if (kill(keeper, 0) == 0 || errno != ESRCH)
       continue;
     snprintf(path, sizeof path, "%s/%s", group, entry->d_name);
     remove_base(path);
