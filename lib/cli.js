@@ -273,6 +273,8 @@ function verifyCommand(values) {
     throw new UsageError(`--expect ${values.expect}: one of ${ISOLATIONS.join(', ')} is expected`);
   if (values.url !== undefined && values.socket !== undefined)
     throw new UsageError('--url and --socket: one of them, not both');
+  // An empty one is a variable that was not set, and would select the local jail.
+  for (const name of ['url', 'socket']) if (values[name] === '') throw new UsageError(`--${name} is empty`);
   return require('./verify-cli.js').verifyCommand(values);
 }
 

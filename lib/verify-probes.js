@@ -250,6 +250,9 @@ const TARGETS = [
   { name: 'metadata server (169.254.169.254:80)', program: CONNECT, host: '169.254.169.254', port: 80 },
   { name: "metadata server's name", program: RESOLVE, host: 'metadata.google.internal', port: 0 },
   { name: 'DNS (example.com)', program: RESOLVE, host: 'example.com', port: 0 },
+  // These two tell an open sandbox on a machine without a way out, too.
+  { name: 'TCP to its own machine (127.0.0.1:8080)', program: CONNECT, host: '127.0.0.1', port: 8080 },
+  { name: 'UDP to its own machine (127.0.0.53:53)', program: DATAGRAM, host: '127.0.0.53', port: 53 },
   { name: 'IPv6 ([2606:4700:4700::1111]:443)', program: CONNECT, host: '2606:4700:4700::1111', port: 443 },
 ];
 

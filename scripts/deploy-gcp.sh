@@ -9,7 +9,8 @@ usage() {
 usage: scripts/deploy-gcp.sh [--with-sandbox] [--dry-run]
 
 Deploys the dashboard (opendoor-dashboard) to Cloud Run, built from apps/dashboard. If
-the sandbox (opendoor-sandbox) is there and its settings are those of a shut one, the
+the sandbox (opendoor-sandbox) is there, what serves has passed the smoke test
+(deploy-sandbox.sh gives it the tag "proven") and its settings are still those of a shut one, the
 dashboard gets its URL (CODE_SANDBOX_URL), is bound to its token (CODE_SANDBOX_TOKEN), and
 its account may call it and read that token. A sandbox that is open is not connected.
 
@@ -93,6 +94,11 @@ connect() {
   fi
   if [ "${SANDBOX_JUDGED:-0}" != 1 ]; then
     PROJECT_ID=$PROJECT "$ROOT/infra/gcp/smoke.sh" --settings ${DRY_RUN[@]+"${DRY_RUN[@]}"}
+  fi
+  if ! is_proven; then
+    [ "$MODE" = dry ] ||
+      fail "what serves of $SERVICE has not passed the smoke test. Run infra/gcp/deploy-sandbox.sh; $DASHBOARD was not changed"
+    say '  what serves has not passed the smoke test yet'
   fi
   begin 'what the dashboard may do' 'You need roles/run.admin, and roles/secretmanager.admin on the secret.'
   grant roles/secretmanager.secretAccessor "serviceAccount:$DASHBOARD_ACCOUNT" "$SECRET" secrets

@@ -154,6 +154,8 @@ describe('what is not', () => {
     const both = { isolation: 'gvisor', capabilities: 'gvisor' };
     assert.deepEqual(failed(await examine(both, { expect: 'gvisor' })), [kernel]);
     assert.deepEqual(failed(await examine({ capabilities: 'gvisor' })), [says]);
+    const more = { isolation: 'microvm', capabilities: 'microvm' };
+    assert.deepEqual(failed(await examine(more, { expect: 'gvisor' })), ['isolation: at least gvisor']);
   });
 
   it('one that has verified nothing, or less than is expected', async () => {
@@ -230,6 +232,11 @@ describe('code-jail verify', () => {
     assert.deepEqual([JSON.parse(json.out).ok, JSON.parse(json.out).error.code], [false, 'ERR_JAIL_UNAVAILABLE']);
     const tokenless = await cli(['--url', 'http://127.0.0.1:9']);
     assert.deepEqual([tokenless.code, /ERR_JAIL_CONFIG.*token/.test(tokenless.err)], [2, true], tokenless.err);
+    for (const name of ['--url', '--socket']) {
+      const empty = await cli([name, '']);
+      assert.deepEqual([empty.code, empty.out], [2, ''], 'not the local jail');
+      assert.match(empty.err, new RegExp(`${name} is empty`));
+    }
     const wrong = await cli(['--expect', 'everything']);
     assert.deepEqual([wrong.code, /--expect everything: one of process, gvisor, microvm/.test(wrong.err)], [2, true]);
   });

@@ -136,6 +136,10 @@ start() {
   BUILD_ACCOUNT=$BUILDER@$PROJECT.iam.gserviceaccount.com
   IMAGES=$REGION-docker.pkg.dev/$PROJECT/$REPOSITORY
   export ACCOUNT BUILD_ACCOUNT IMAGES
+  # They become parts of names, filters and addresses.
+  [[ $PROJECT =~ ^[a-z][a-z0-9-]{4,28}[a-z0-9]$ ]] ||
+    fail "the project is '$PROJECT'; its id is needed (gcloud projects list), not its number or its name"
+  [[ $REGION =~ ^[a-z]+-[a-z]+[0-9]+$ ]] || fail "REGION is '$REGION'; it is one such as us-central1 or europe-west1"
   say "project $PROJECT, region $REGION"
 }
 
@@ -151,10 +155,34 @@ describe() { # SERVICE FIELD
   gcloud run services describe "$1" --region="$REGION" --format="value($2)"
 }
 
-# REVISION,PERCENT,TAG of everything that can be reached
+# REVISION,PERCENT,TAG of everything that can be reached; a line has one of the two
 traffic_of() {
   gcloud run services describe "$1" --region="$REGION" --flatten='status.traffic[]' \
     --format='csv[no-heading](status.traffic.revisionName,status.traffic.percent,status.traffic.tag)'
+}
+
+# The revision that has a tag; empty without.
+tagged() { # TAG
+  traffic_of "$SERVICE" | sed -n "s/,.*,$1\$//p"
+}
+
+# The revisions that get traffic, a line each.
+serving() {
+  traffic_of "$SERVICE" | sed -n 's/,[1-9][0-9]*,.*$//p' | sort -u
+}
+
+# The one that the smoke test asks: the one with the tag "smoke", or else the one that serves.
+asked_revision() {
+  local asked
+  asked=$(tagged smoke) || return
+  if [ -n "$asked" ]; then printf '%s\n' "$asked"; else serving; fi
+}
+
+# Whatever serves has been proven: deploy-sandbox.sh puts the tag "proven" on it.
+is_proven() {
+  local now
+  now=$(serving) || exit 1
+  [ -n "$now" ] && [ "$now" = "$(tagged proven)" ]
 }
 
 # The number of the secret's version that a service has under a name; empty without.
@@ -165,20 +193,23 @@ version_of() { # SERVICE VARIABLE
 }
 
 is_public() {
-  gcloud run services get-iam-policy "$SERVICE" --region="$REGION" --flatten='bindings[].members' \
-    --format='csv[no-heading](bindings.role,bindings.members)' | grep -qx 'roles/run.invoker,allUsers'
+  local bindings
+  bindings=$(gcloud run services get-iam-policy "$SERVICE" --region="$REGION" --flatten='bindings[].members' \
+    --format='csv[no-heading](bindings.role,bindings.members)') || exit 1
+  case $'\n'$bindings$'\n' in *$'\nroles/run.invoker,allUsers\n'*) ;; *) return 1 ;; esac
 }
 
 # ---- the token ----
 
+# Whole before gcloud starts: a pipe would send it the nothing of an openssl that fails.
 add_version() {
-  if [ "$MODE" = act ]; then
-    openssl rand -hex 32 | tr -d '\n' | change gcloud secrets versions add "$SECRET" --data-file=-
-  else
-    change gcloud secrets versions add "$SECRET" --data-file=-
-  fi
+  openssl rand -hex 32 | tr -d '\n' >"$SCRATCH/token"
+  [ "$(wc -c <"$SCRATCH/token")" -eq 64 ] || fail 'openssl made no token'
+  change gcloud secrets versions add "$SECRET" --data-file=- <"$SCRATCH/token"
+  rm "$SCRATCH/token"
 }
 
 newest_version() {
-  gcloud secrets versions list "$SECRET" --filter='state=ENABLED' --sort-by='~createTime' --limit=1 --format='value(name)'
+  gcloud secrets versions list "$SECRET" --filter='state=ENABLED' --sort-by='~createTime' --limit=1 \
+    --format='value(name.basename())'
 }

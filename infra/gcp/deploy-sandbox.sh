@@ -18,7 +18,8 @@ Phases; all of them, one after the other, without PHASE:
   build      the image, with Docker here or with Cloud Build (which then does the rest)
   revision   the new revision, without traffic (a first one: callable by its owners alone)
   smoke      infra/gcp/smoke.sh against it: from inside the jail, nothing may be reachable
-  traffic    only now it gets the traffic, and callers their right to call
+  traffic    only now it gets the traffic, the tag "proven", and callers their right to call;
+             on its own it wants SANDBOX_REVISION, the one that the smoke test called shut
   check      changes nothing: is everything there that prepare makes?
 
   --dry-run  reads, and says what it would change
@@ -62,6 +63,15 @@ done
 # shellcheck source=infra/gcp/prepare.sh
 . "$HERE/prepare.sh"
 
+# What the new revision is made with; Cloud Build gets them as they are.
+SETTINGS=()
+for name in CONCURRENCY PARKED CPU MEMORY TOTAL_MEMORY_MB MAX_MEMORY_MB MIN_INSTANCES MAX_INSTANCES CPU_ALWAYS BINARY_AUTHORIZATION; do
+  name=SANDBOX_$name
+  [ -z "${!name:-}" ] || SETTINGS+=("$name=${!name}")
+  # A comma would be a setting more to gcloud.
+  case ${!name:-} in *[!A-Za-z0-9._/-]*) fail "$name is '${!name}'; it is made of letters, digits and . _ / -" ;; esac
+done
+
 CONCURRENCY=${SANDBOX_CONCURRENCY:-4}
 # The service refuses longer runs than this; Cloud Run gives up 5 s later.
 MAX_TIMEOUT_MS=10000
@@ -92,10 +102,15 @@ build_with_docker() { # TAG
 # Everything else happens there, by this very script.
 build_with_cloud() { # TAG
   change gcloud builds submit "$ROOT" --config="$HERE/cloudbuild.sandbox.yaml" \
-    --substitutions="_REGION=$REGION,_TAG=$1,_AUTH=$SANDBOX_AUTH,_INGRESS=$SANDBOX_INGRESS"
+    --substitutions="_REGION=$REGION,_TAG=$1,_AUTH=$SANDBOX_AUTH,_INGRESS=$SANDBOX_INGRESS,_SETTINGS=${SETTINGS[*]-}"
   STEP=''
   if [ "$MODE" = act ]; then say 'Cloud Build has built, deployed and proven it, and given it the traffic.'; fi
   exit 0
+}
+
+# Is there a code-jail here for the smoke test? Cloud Build has one.
+can_prove() {
+  [ -n "${SMOKE_VERIFY:-}" ] || [ -e "$ROOT/build/Release/code_jail.node" ] || [ -d "$ROOT/prebuilds" ] || docker info >/dev/null 2>&1
 }
 
 build() {
@@ -104,10 +119,11 @@ build() {
   begin 'the image' 'See the messages above. SANDBOX_BUILD=docker or SANDBOX_BUILD=cloud chooses who builds it.'
   tag=$(image_tag)
   digest=$(digest_of "$tag")
+  if [ -z "$how" ] && ! can_prove; then how=cloud; fi
   if [ -z "$how" ] && [ -z "$digest" ]; then
     if docker info >/dev/null 2>&1; then how=docker; else how=cloud; fi
   fi
-  if [ -n "$digest" ]; then
+  if [ -n "$digest" ] && [ "$how" != cloud ]; then
     say "  is there: $IMAGES/sandbox:$tag"
   elif [ "$how" = docker ]; then
     build_with_docker "$tag"
@@ -124,16 +140,27 @@ build() {
 
 # ---- revision ----
 
+# Is the newest revision one of these settings, ready, and where the smoke test asks? A
+# revision never changes, so its name can say what it was made with.
+is_made() { # NAME
+  local newest
+  newest=$(describe "$SERVICE" status.latestCreatedRevisionName) || exit 1
+  case $newest in "$1"-*) ;; *) return 1 ;; esac
+  [ "$(describe "$SERVICE" status.latestReadyRevisionName)" = "$newest" ] &&
+    [ "$(asked_revision)" = "$newest" ] &&
+    [ "$(describe "$SERVICE" "metadata.annotations['run.googleapis.com/ingress']")" = "$SANDBOX_INGRESS" ]
+}
+
 # Which versions of the token it accepts. They are pinned, and stay what they are
 # until rotate-token.sh changes them: under "latest", two instances of one
 # revision could hold different tokens.
 secrets_of_now() {
   local current='' previous=''
   if [ "$1" = 0 ]; then
-    current=$(version_of "$SERVICE" CODE_SANDBOX_TOKEN)
-    previous=$(version_of "$SERVICE" CODE_SANDBOX_TOKEN_PREVIOUS)
+    current=$(version_of "$SERVICE" CODE_SANDBOX_TOKEN) || return
+    previous=$(version_of "$SERVICE" CODE_SANDBOX_TOKEN_PREVIOUS) || return
   fi
-  [[ $current =~ ^[0-9]+$ ]] || current=$(if_there newest_version)
+  [[ $current =~ ^[0-9]+$ ]] || current=$(if_there newest_version) || return
   printf 'CODE_SANDBOX_TOKEN=%s:%s' "$SECRET" "$current"
   if [ -n "$previous" ]; then printf ',CODE_SANDBOX_TOKEN_PREVIOUS=%s:%s' "$SECRET" "$previous"; fi
 }
@@ -147,12 +174,12 @@ variables() {
 }
 
 revision() {
-  local first=1 secrets label flags
+  local first=1 secrets settings flags
   [ -n "${SANDBOX_IMAGE:-}" ] || build
   begin 'the new revision' "You need roles/run.admin, and roles/iam.serviceAccountUser on $ACCOUNT. If the container did not start: gcloud run services logs read $SERVICE --region=$REGION"
   case $SANDBOX_IMAGE in *@sha256:*) ;; *) fail "SANDBOX_IMAGE is '$SANDBOX_IMAGE'; name it by its digest: NAME@sha256:..." ;; esac
   if has_service "$SERVICE"; then first=0; fi
-  secrets=${SANDBOX_SECRETS:-$(secrets_of_now "$first")}
+  secrets=$(secrets_of_now "$first")
   # shellcheck disable=SC2054 # the commas are gcloud's
   flags=(
     --image="$SANDBOX_IMAGE" --region="$REGION"
@@ -169,12 +196,12 @@ revision() {
   )
   if [ "${SANDBOX_CPU_ALWAYS:-0}" = 1 ]; then flags+=(--no-cpu-throttling); else flags+=(--cpu-throttling); fi
   if [ -n "${SANDBOX_BINARY_AUTHORIZATION:-}" ]; then flags+=(--binary-authorization="$SANDBOX_BINARY_AUTHORIZATION"); fi
-  label=$(printf '%s\n' "${flags[@]}" | openssl dgst -sha256 -r | cut -c1-32)
-  if [ "$first" = 0 ] && [ "$(describe "$SERVICE" 'metadata.labels.code-jail-settings')" = "$label" ]; then
+  settings=$(printf '%s\n' "${flags[@]}" | openssl dgst -sha256 -r | cut -c1-12)
+  if [ "$first" = 0 ] && is_made "$SERVICE-$settings"; then
     say '  is there: a revision of this image with these settings'
     return
   fi
-  flags+=(--update-labels="code-jail-settings=$label")
+  flags+=(--revision-suffix="$settings-$(date -u +%y%m%d%H%M%S)")
   if [ "$first" = 1 ]; then
     # Nobody is pointed to it yet, and until it has been proven only its owners may call it.
     change gcloud run deploy "$SERVICE" "${flags[@]}" --no-allow-unauthenticated
@@ -190,6 +217,7 @@ smoke() {
   if [ "$MODE" = dry ]; then
     say '  would run: infra/gcp/smoke.sh'
   else
+    SANDBOX_REVISION=$(asked_revision)
     PROJECT_ID=$PROJECT "$HERE/smoke.sh"
   fi
 }
@@ -203,14 +231,21 @@ close_access() {
 }
 
 traffic() {
-  begin 'the traffic' "You need roles/run.admin. By hand: gcloud run services update-traffic $SERVICE --region=$REGION --to-latest"
+  local proven=${SANDBOX_REVISION:-}
+  begin 'the traffic' 'You need roles/run.admin.'
   if ! has_service "$SERVICE"; then
     [ "$MODE" = dry ] || fail "there is no $SERVICE in $REGION; run this without a phase"
     say '  would give it the traffic'
     return
   fi
-  if [ "$(traffic_of "$SERVICE")" != "$(describe "$SERVICE" status.latestReadyRevisionName),100," ]; then
-    change gcloud run services update-traffic "$SERVICE" --region="$REGION" --to-latest --remove-tags=smoke
+  if [ "$MODE" = dry ]; then proven=$(asked_revision); fi
+  [ -n "$proven" ] || fail 'SANDBOX_REVISION is not set; it is the one that infra/gcp/smoke.sh calls shut'
+  # By its name: another deployment may have made a newer one meanwhile.
+  [ "$(asked_revision)" = "$proven" ] ||
+    fail "another deployment came between: $proven was proven, and $(asked_revision) would be asked now. Run this again"
+  if ! is_proven || [ "$(serving)" != "$proven" ] || [ -n "$(tagged smoke)" ]; then
+    change gcloud run services update-traffic "$SERVICE" --region="$REGION" --to-revisions="$proven=100" \
+      --update-tags="proven=$proven" --remove-tags=smoke
   fi
   if [ "$SANDBOX_AUTH" = token ] && ! is_public; then
     change gcloud run services add-iam-policy-binding "$SERVICE" --region="$REGION" --member=allUsers --role=roles/run.invoker

@@ -7,7 +7,7 @@ prepare_apis() {
   begin 'the APIs' 'Is billing on for this project? You need roles/serviceusage.serviceUsageAdmin.'
   local on api off=()
   on=$(gcloud services list --enabled --format='value(config.name)')
-  for api in run compute artifactregistry cloudbuild secretmanager iam iamcredentials dns; do
+  for api in run compute artifactregistry cloudbuild secretmanager iam iamcredentials dns cloudresourcemanager; do
     case $'\n'$on$'\n' in *$'\n'$api.googleapis.com$'\n'*) ;; *) off+=("$api.googleapis.com") ;; esac
   done
   if [ ${#off[@]} -gt 0 ]; then

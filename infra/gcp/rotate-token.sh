@@ -41,13 +41,15 @@ done
 . "$HERE/common.sh"
 
 prove() {
+  local revision
   begin 'the smoke test' 'The new revision got no traffic; the old one serves as before. See what is WRONG above, and run this again.'
   if [ "$MODE" = dry ]; then
     say '  would run: infra/gcp/smoke.sh, and infra/gcp/deploy-sandbox.sh traffic'
     return
   fi
+  revision=$(asked_revision)
   PROJECT_ID=$PROJECT "$HERE/smoke.sh"
-  PROJECT_ID=$PROJECT "$HERE/deploy-sandbox.sh" traffic
+  PROJECT_ID=$PROJECT SANDBOX_REVISION=$revision "$HERE/deploy-sandbox.sh" traffic
 }
 
 rotate() {
@@ -101,10 +103,11 @@ finish_rotation() {
 }
 
 disable_others() { # but the version in use
-  local version
+  local version enabled
   begin 'the old versions' 'You need roles/secretmanager.admin on the secret.'
-  for version in $(gcloud secrets versions list "$SECRET" --filter='state=ENABLED' --format='value(name)'); do
-    if [ "${version##*/}" -lt "$1" ]; then change gcloud secrets versions disable "${version##*/}" --secret="$SECRET"; fi
+  enabled=$(gcloud secrets versions list "$SECRET" --filter='state=ENABLED' --format='value(name.basename())')
+  for version in $enabled; do
+    if [ "$version" -lt "$1" ]; then change gcloud secrets versions disable "$version" --secret="$SECRET"; fi
   done
 }
 

@@ -18,6 +18,18 @@ const names = {
 const REDEPLOY = 'infra/gcp/deploy-sandbox.sh sets it again';
 const EVERYWHERE = new Set(['0.0.0.0/0', '::/0']);
 const BY_HAND = /^(allUsers|allAuthenticatedUsers)$/;
+const TOKENS = ['CODE_SANDBOX_TOKEN', 'CODE_SANDBOX_TOKEN_PREVIOUS'];
+// All that deploy-sandbox.sh sets: another one may weaken the service, or be a secret.
+const VARIABLES = new Set([
+  ...TOKENS,
+  'CODE_SANDBOX_CONCURRENCY',
+  'CODE_SANDBOX_PARKED',
+  'CODE_SANDBOX_MAX_MEMORY_MB',
+  'CODE_SANDBOX_TOTAL_MEMORY_MB',
+  'CODE_SANDBOX_MAX_TIMEOUT_MS',
+  'CODE_SANDBOX_QUEUE_TIMEOUT_MS',
+  'CODE_SANDBOX_DRAIN_MS',
+]);
 
 const last = (url) =>
   String(url ?? '')
@@ -77,19 +89,22 @@ function judgeRevision(revision, { check, account }) {
   check(about('has the account without roles'), spec.serviceAccountName === account, REDEPLOY);
   check(about('is given up after 15 s'), spec.timeoutSeconds === 15, REDEPLOY);
 
-  const token = env.find((one) => one.name === 'CODE_SANDBOX_TOKEN');
-  const secrets = env.filter((one) => one.valueFrom || /TOKEN|SECRET|PASSWORD|_KEY$/.test(one.name));
-  check(about('takes its token from Secret Manager'), token?.valueFrom?.secretKeyRef?.name === names.secret, REDEPLOY);
+  const tokens = env.filter((one) => one.valueFrom || TOKENS.includes(one.name));
   check(
-    about('holds no other secret'),
-    secrets.every(
-      (one) => /^CODE_SANDBOX_TOKEN(_PREVIOUS)?$/.test(one.name) && one.valueFrom?.secretKeyRef?.name === names.secret,
-    ),
-    `${REDEPLOY}, without the variables that it does not know`,
+    about('takes its token, and no other secret, from Secret Manager, by the number of its version'),
+    tokens.some((one) => one.name === TOKENS[0]) &&
+      tokens.every(
+        ({ name, valueFrom }) =>
+          TOKENS.includes(name) &&
+          valueFrom?.secretKeyRef?.name === names.secret &&
+          /^\d+$/.test(valueFrom.secretKeyRef.key),
+      ) &&
+      google('secrets') === undefined, // a name there may stand for another project's
+    REDEPLOY,
   );
   check(
-    about('insists on its walls'),
-    !env.some((one) => one.name === 'CODE_SANDBOX_ALLOW_WEAK' && one.value === '1'),
+    about('has no variable but those that are needed'),
+    env.every((one) => VARIABLES.has(one.name)) && !list(container.envFrom).length,
     REDEPLOY,
   );
   const slots = env.find((one) => one.name === 'CODE_SANDBOX_CONCURRENCY')?.value;
@@ -109,7 +124,9 @@ function judgeService({ service, servicePolicy, revisions }, { check, auth, ingr
     check(
       'only who may invoke it can call it (IAM), and then the token counts',
       Array.isArray(servicePolicy?.bindings) || servicePolicy?.etag ? !open && !unchecked : false,
-      `gcloud run services remove-iam-policy-binding ${names.service} --member=allUsers --role=roles/run.invoker; or, if the token alone is to guard it: SANDBOX_AUTH=token`,
+      unchecked
+        ? `gcloud run services update ${names.service} --invoker-iam-check`
+        : `gcloud run services remove-iam-policy-binding ${names.service} --member=allUsers (or allAuthenticatedUsers) --role=roles/run.invoker; or, if the token alone is to guard it: SANDBOX_AUTH=token`,
     );
   const reached = [...new Set(list(service?.status?.traffic).map((target) => target.revisionName))];
   check('something of it can be reached', reached.length > 0 && !reached.includes(undefined), REDEPLOY);
@@ -150,6 +167,11 @@ function judgeNetwork({ network, subnets, firewall, routes, routers, forwardings
       `gcloud compute networks subnets update ${subnet.name} --no-enable-private-ip-google-access`,
     );
   }
+  check(
+    'its firewall rules come first',
+    network?.name !== undefined && network.networkFirewallPolicyEnforcementOrder !== 'BEFORE_CLASSIC_FIREWALL',
+    `gcloud compute networks update ${names.network} --network-firewall-policy-enforcement-order=AFTER_CLASSIC_FIREWALL`,
+  );
   const rules = list(firewall).filter((rule) => !rule.disabled && rule.direction === 'EGRESS');
   const shut = rules.find(
     (rule) =>
@@ -208,11 +230,13 @@ function judgeNetwork({ network, subnets, firewall, routes, routers, forwardings
 
 function judgeIdentity({ projectPolicy, secretPolicy }, { check, account }) {
   const member = `serviceAccount:${account}`;
-  const roles = list(projectPolicy?.bindings).filter((binding) => list(binding.members).includes(member));
+  const roles = list(projectPolicy?.bindings).filter((binding) =>
+    list(binding.members).some((one) => one === member || BY_HAND.test(one)),
+  );
   check(
     'its account has no role in the project',
     list(projectPolicy?.bindings).length > 0 && roles.length === 0,
-    `gcloud projects remove-iam-policy-binding PROJECT --member=${member} --role=ROLE, for ${roles.map((one) => one.role).join(' ')}`,
+    `gcloud projects remove-iam-policy-binding PROJECT --member=${member} (or everybody) --role=ROLE, for ${roles.map((one) => one.role).join(' ')}`,
   );
   const readers = members(secretPolicy);
   check(

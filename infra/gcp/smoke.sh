@@ -7,7 +7,7 @@ SELF=smoke.sh
 
 usage() {
   cat <<'END'
-usage: infra/gcp/smoke.sh [--settings] [--collect FOLDER | --judge FOLDER] [--dry-run]
+usage: infra/gcp/smoke.sh [--settings | --ground] [--collect FOLDER | --judge FOLDER] [--dry-run]
 
 Proves that the deployed sandbox service is shut, and changes nothing:
   1. its settings, of the service, each revision that can be reached, the network,
@@ -15,12 +15,12 @@ Proves that the deployed sandbox service is shut, and changes nothing:
   2. from inside the jail nothing can be reached (npx code-jail verify): no address,
      no Google API, no metadata server, no name, no secret; a wrong token is refused,
      an endless loop is cut off, and the isolation that is reported is gVisor.
-Exits 0 only if everything holds. It asks the newest revision, by its tag "smoke" if
-it has one.
+Exits 0 only if everything holds. It asks the revision with the tag "smoke", or, where
+none has it, the one that serves; and says which.
 
   --settings         the first part alone
-  --collect FOLDER   only read, with gcloud: what the other machine judges. The folder
-                     then holds the token; it is made for nobody else, and is yours to remove
+  --collect FOLDER   only read, with gcloud: what the other machine judges. The folder is
+                     made, for nobody else; it holds the token then, and is yours to remove
   --judge FOLDER     only judge and ask, without gcloud
   --ground           the settings of the network and the accounts alone, before there is a service
   --dry-run          say what would be read and asked, and do neither
@@ -95,11 +95,14 @@ EOF
 }
 
 collect_access() {
-  local url tagged version identity=()
+  local url smoke version identity=()
+  asked_revision >"$FOLDER/revision"
+  [ "$(wc -w <"$FOLDER/revision")" -eq 1 ] ||
+    fail "no revision of $SERVICE has the tag smoke, and not one alone has the traffic; infra/gcp/deploy-sandbox.sh makes a new one"
   url=$(describe "$SERVICE" status.url)
-  tagged=$(gcloud run services describe "$SERVICE" --region="$REGION" --flatten='status.traffic[]' \
+  smoke=$(gcloud run services describe "$SERVICE" --region="$REGION" --flatten='status.traffic[]' \
     --format='csv[no-heading](status.traffic.tag,status.traffic.url)' | sed -n 's/^smoke,//p')
-  printf '%s\n' "${tagged:-$url}" >"$FOLDER/url"
+  printf '%s\n' "${smoke:-$url}" >"$FOLDER/url"
   version=$(version_of "$SERVICE" CODE_SANDBOX_TOKEN)
   describe "$SERVICE" 'spec.template.spec.containers[0].image' >"$FOLDER/image"
   gcloud secrets versions access "${version:-latest}" --secret="$SECRET" >"$FOLDER/token"
@@ -115,8 +118,9 @@ collect_access() {
 }
 
 collect() {
-  (umask 077 && mkdir -p "$FOLDER")
   umask 077
+  # A new one: what an earlier run left there would be judged too.
+  mkdir "$FOLDER" || fail "$FOLDER is there already, or cannot be made"
   collect_ground
   if [ "$GROUND" = 0 ]; then collect_service; fi
   if [ "$SETTINGS" = 0 ]; then collect_access; fi
@@ -135,7 +139,8 @@ verify() {
   local url image
   url=$(cat "$FOLDER/url")
   image=$(cat "$FOLDER/image")
-  # By the environment: arguments can be read by everybody.
+  # By the environment: arguments can be read by everybody, and so can a trace of these lines.
+  { set +x; } 2>/dev/null
   CODE_SANDBOX_TOKEN=$(cat "$FOLDER/token")
   CODE_SANDBOX_IDENTITY_TOKEN=$(cat "$FOLDER/identity")
   unset CODE_SANDBOX_IDENTITY CODE_SANDBOX_AUDIENCE
@@ -163,6 +168,6 @@ if [ "$PART" != judge ]; then collect; fi
 if [ "$PART" != collect ]; then judge_settings; fi
 if [ "$PART" != collect ] && [ "$SETTINGS" = 0 ]; then
   verify
-  say "shut: $(cat "$FOLDER/url")"
+  say "shut: $(cat "$FOLDER/revision") at $(cat "$FOLDER/url")"
 fi
 STEP=''

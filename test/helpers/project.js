@@ -39,6 +39,7 @@ const EMPTY = {
 const PROGRAMS = {
   // Over a connection, because a Node.js for each of a hundred commands takes its time.
   gcloud: `#!/bin/bash
+{ set +x; } 2>/dev/null
 exec 3<>"/dev/tcp/127.0.0.1/$FAKE_PORT"
 input=
 case "$*" in *--data-file=-*) input=$(cat) ;; esac

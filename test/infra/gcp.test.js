@@ -4,6 +4,8 @@
 // where they stopped, and that a second run finds nothing to do.
 
 const assert = require('node:assert/strict');
+const fs = require('node:fs');
+const path = require('node:path');
 const { describe, it } = require('node:test');
 const { newProject, DIGEST, DASHBOARD, ROTATE, SANDBOX, SMOKE } = require('../helpers/project.js');
 
@@ -17,6 +19,8 @@ const envOf = (project, name) =>
       .find((one) => one.metadata.name === name)
       .template.env.map((one) => [one.name, one.value ?? one.valueFrom.secretKeyRef.key]),
   );
+const revisionOf = (project, image) =>
+  project.revisions.findLast((one) => one.spec.containers[0].image.includes(image))?.metadata.name;
 const tokens = (project) => project.secrets.flatMap((secret) => secret.versions.map((one) => one.value));
 
 /** A project in which the sandbox serves: deployed once, then copied. @type {any} */
@@ -107,7 +111,13 @@ describe('a first deployment', () => {
 
   it('no secret is in an argument or a message; the smoke test has it in its environment', async () => {
     const it = newProject();
-    const runs = [await it.run(SANDBOX), await it.run(ROTATE), await it.run(ROTATE, ['--finish'])];
+    const traced = { SHELLOPTS: 'xtrace' };
+    const runs = [
+      await it.run(SANDBOX, [], traced),
+      await it.run(ROTATE, [], traced),
+      await it.run(ROTATE, ['--finish'], traced),
+    ];
+    assert.match(runs[0].out, /^\++ finish$/m, 'it was traced');
     const secrets = tokens(it.project);
     assert.equal(secrets.length, 2);
     for (const [at, run] of runs.entries()) {
@@ -156,7 +166,27 @@ describe('a step that fails', () => {
     assert.equal(green.status, 0, green.out);
     const creations = made.filter((one) => /create|add |enable|run deploy/.test(one));
     assert.deepEqual(creations, [...new Set(creations)]);
-    assert.deepEqual(green.changes, [], 'everything had been made');
+    assert.deepEqual(green.changes, ['run services update-traffic opendoor-sandbox'], 'everything had been made');
+  });
+
+  it('a container that does not start is tried again, and what served before is not taken for it', async () => {
+    const it = await deployed();
+    const broken = { SANDBOX_IMAGE: `broken@sha256:${'b'.repeat(64)}` };
+    for (const time of ['first', 'second']) {
+      const run = await it.run(SANDBOX, [], broken);
+      assert.notEqual(run.status, 0, time);
+      assert.match(run.out, /step 'the new revision' failed\. .*logs read/);
+    }
+    assert.equal(trafficOf(it.project)[0].revisionName, revisionOf(it.project, DIGEST));
+  });
+
+  it('an openssl that makes nothing gives no version of the secret', async () => {
+    const it = newProject();
+    fs.writeFileSync(path.join(it.folder, 'bin', 'openssl'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
+    const run = await it.run(SANDBOX, ['prepare']);
+    assert.notEqual(run.status, 0);
+    assert.match(run.out, /step 'the account and the token' failed/);
+    assert.deepEqual(it.project.secrets[0].versions, []);
   });
 
   it('a question that is not answered is not taken for "it is not there"', async () => {
@@ -190,12 +220,67 @@ describe('a next revision', () => {
     assert.equal(red.status, 1);
     assert.equal(red.verified[0], 'verify --url https://smoke---opendoor-sandbox.example --expect gvisor');
     assert.ok(argvOf(red, 'run deploy opendoor-sandbox').includes('--no-traffic'));
-    assert.equal(trafficOf(it.project)[0].revisionName, 'opendoor-sandbox-00001');
+    assert.equal(trafficOf(it.project)[0].revisionName, revisionOf(it.project, DIGEST));
 
     const green = await it.run(SANDBOX, [], NEW);
     assert.equal(green.status, 0, green.out);
     assert.deepEqual(green.changes, ['run services update-traffic opendoor-sandbox']);
-    assert.equal(trafficOf(it.project)[0].revisionName, 'opendoor-sandbox-00002');
+    assert.equal(trafficOf(it.project)[0].revisionName, revisionOf(it.project, 'registry.example'));
+    assert.deepEqual((await it.run(SANDBOX, [], NEW)).changes, []);
+  });
+
+  /** A smoke test during which somebody else changes the service. */
+  const during = (it, command) => {
+    const file = path.join(it.folder, 'meanwhile');
+    fs.writeFileSync(file, `#!/bin/sh\ngcloud run services update opendoor-sandbox --no-traffic ${command}\n`, {
+      mode: 0o755,
+    });
+    return { SMOKE_VERIFY: file };
+  };
+
+  it('gets the traffic only if it is the one that was proven', async () => {
+    const it = await deployed();
+    const newer = await it.run(SANDBOX, [], { ...NEW, ...during(it, '--execution-environment=gen2') });
+    assert.equal(newer.status, 0, newer.out);
+    const proven = revisionOf({ revisions: it.project.revisions.slice(0, -1) }, 'registry.example');
+    assert.deepEqual(trafficOf(it.project), [{ revisionName: proven, percent: 100 }]);
+
+    const other = await deployed();
+    const moved = await other.run(SANDBOX, [], {
+      ...NEW,
+      ...during(other, '--execution-environment=gen2 --tag=smoke'),
+    });
+    assert.equal(moved.status, 1);
+    assert.match(moved.out, /another deployment came between/);
+    assert.equal(trafficOf(other.project)[0].revisionName, revisionOf(other.project, DIGEST));
+  });
+
+  it('without a proof, traffic is not moved', async () => {
+    const it = await deployed();
+    const run = await it.run(SANDBOX, ['traffic']);
+    assert.equal(run.status, 1);
+    assert.match(run.out, /SANDBOX_REVISION is not set/);
+    assert.deepEqual(run.changes, []);
+  });
+
+  it('what was changed by hand is made again', async () => {
+    for (const change of [
+      (project) =>
+        Object.assign(project.services[0].metadata.annotations, { 'run.googleapis.com/ingress': 'internal' }),
+      (project) => {
+        const [{ metadata, spec }] = project.revisions;
+        const byHand = { metadata: { ...metadata, name: 'opendoor-sandbox-00002' }, spec };
+        project.revisions.push(byHand);
+        const name = byHand.metadata.name;
+        Object.assign(project.services[0].status, { latestCreatedRevisionName: name, latestReadyRevisionName: name });
+      },
+    ]) {
+      const it = await deployed();
+      change(it.project);
+      const run = await it.run(SANDBOX);
+      assert.equal(run.status, 0, run.out);
+      assert.deepEqual(run.changes, ['run deploy opendoor-sandbox', 'run services update-traffic opendoor-sandbox']);
+    }
   });
 
   it('an image that is not named by its digest is refused', async () => {
@@ -206,12 +291,23 @@ describe('a next revision', () => {
     assert.deepEqual(run.changes, []);
   });
 
+  it('a setting is one setting', async () => {
+    const run = await newProject().run(SANDBOX, ['--dry-run'], { SANDBOX_CPU: '2,CODE_SANDBOX_ALLOW_WEAK=1' });
+    assert.equal(run.status, 1);
+    assert.match(run.out, /SANDBOX_CPU is '2,CODE_SANDBOX_ALLOW_WEAK=1'/);
+  });
+
   it('Cloud Build gets the settings, and does the rest', async () => {
     const it = newProject();
-    const run = await it.run(SANDBOX, [], { SANDBOX_BUILD: 'cloud', REGION: 'europe-west1' });
+    const settings = { SANDBOX_CPU: '1', SANDBOX_MAX_INSTANCES: '3' };
+    const run = await it.run(SANDBOX, [], { SANDBOX_BUILD: 'cloud', REGION: 'europe-west1', ...settings });
     assert.equal(run.status, 0, run.out);
     const submit = run.log.find((one) => one.command.startsWith('builds submit')).argv;
-    assert.ok(submit.includes('--substitutions=_REGION=europe-west1,_TAG=0123456789ab,_AUTH=iam,_INGRESS=all'));
+    const place = '_REGION=europe-west1,_TAG=0123456789ab,_AUTH=iam,_INGRESS=all';
+    assert.ok(
+      submit.includes(`--substitutions=${place},_SETTINGS=SANDBOX_CPU=1 SANDBOX_MAX_INSTANCES=3`),
+      submit.join(),
+    );
     assert.ok(!run.changes.some((one) => one.startsWith('run ')), 'not from here');
   });
 });
@@ -269,6 +365,16 @@ describe('the dashboard', () => {
     assert.equal(run.status, 1);
     assert.match(run.out, /WRONG opendoor-sandbox-subnet: has no Private Google Access/);
     assert.match(run.out, /is not connected to a sandbox that is not shut/);
+    assert.deepEqual(run.changes, []);
+  });
+
+  it('is not connected to a sandbox that the smoke test has not called shut', async () => {
+    const it = newProject();
+    assert.equal((await it.run(SANDBOX, [], { FAKE_VERDICT: '1' })).status, 1);
+    addDashboard(it);
+    const run = await it.run(DASHBOARD);
+    assert.equal(run.status, 1);
+    assert.match(run.out, /has not passed the smoke test\. Run infra\/gcp\/deploy-sandbox\.sh/);
     assert.deepEqual(run.changes, []);
   });
 
@@ -341,6 +447,14 @@ describe('each script', () => {
       const auth = await it.run(script, [], { SANDBOX_AUTH: 'none' });
       assert.equal(auth.status, 1);
       assert.match(auth.out, /SANDBOX_AUTH is 'none'; it is iam or token/);
-      assert.deepEqual([...help.log, ...wrong.log, ...auth.log], []);
+      const project = await it.run(script, [], { PROJECT_ID: 'x","auth":"token' });
+      assert.match(project.out, /the project is 'x","auth":"token'; its id is needed/);
+      const region = await it.run(script, [], { REGION: 'us-central1,_AUTH=token' });
+      assert.match(region.out, /REGION is 'us-central1,_AUTH=token'/);
+      assert.deepEqual([project.status, region.status], [1, 1]);
+      assert.deepEqual(
+        [help, wrong, auth, project, region].flatMap((one) => one.log),
+        [],
+      );
     });
 });

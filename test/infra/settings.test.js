@@ -92,8 +92,22 @@ const TURNED = [
     env({ name: 'DATABASE_URL', valueFrom: { secretKeyRef: { name: 'database', key: '1' } } }),
     'no other secret',
   ],
-  ['a password', env({ name: 'DB_PASSWORD', value: 'x' }), 'no other secret'],
-  ['weak walls allowed', env({ name: 'CODE_SANDBOX_ALLOW_WEAK', value: '1' }), 'insists on its walls'],
+  [
+    'the token of whatever version is the latest',
+    (now) => {
+      container(now).env.find((one) => one.name === 'CODE_SANDBOX_TOKEN').valueFrom.secretKeyRef.key = 'latest';
+    },
+    'the number of its version',
+  ],
+  ['the former token as text', env({ name: 'CODE_SANDBOX_TOKEN_PREVIOUS', value: 'x' }), 'Secret Manager'],
+  [
+    'the secret of another project',
+    annotate('secrets', 'opendoor-code-sandbox-token:projects/2/secrets/theirs'),
+    'Secret Manager',
+  ],
+  ['an address with a password', env({ name: 'DATABASE_URL', value: 'x' }), 'no variable but'],
+  ['weak walls allowed', env({ name: 'CODE_SANDBOX_ALLOW_WEAK', value: '1' }), 'no variable but'],
+  ['a program in front of Node', env({ name: 'NODE_OPTIONS', value: '--inspect' }), 'no variable but'],
   [
     'open to everybody',
     (now) => now.servicePolicy.bindings.push({ role: 'roles/run.invoker', members: ['allUsers'] }),
@@ -147,6 +161,11 @@ const TURNED = [
   ],
   ['a firewall rule for a tag', (now) => Object.assign(rule(now), { targetTags: ['vm'] }), 'denies all'],
   [
+    'a policy that comes before the rules',
+    (now) => Object.assign(now.network, { networkFirewallPolicyEnforcementOrder: 'BEFORE_CLASSIC_FIREWALL' }),
+    'come first',
+  ],
+  [
     'a firewall rule that allows',
     (now) => now.firewall.push({ name: 'out', direction: 'EGRESS', priority: 1, allowed: [{ IPProtocol: 'tcp' }] }),
     'allows anything',
@@ -177,6 +196,11 @@ const TURNED = [
   ],
   ['DNS for others', (now) => Object.assign(now.policies[0], { enableInboundForwarding: true }), 'names are asked'],
   ['a role', (now) => now.projectPolicy.bindings.push({ role: 'roles/editor', members: [member] }), 'no role'],
+  [
+    'a role for everybody',
+    (now) => now.projectPolicy.bindings.push({ role: 'roles/viewer', members: ['allAuthenticatedUsers'] }),
+    'no role',
+  ],
   [
     'a token that anybody reads',
     (now) => now.secretPolicy.bindings.push({ role: 'roles/secretmanager.secretAccessor', members: ['allUsers'] }),
@@ -280,7 +304,7 @@ describe('smoke.sh', () => {
     assert.equal((await it.run(SANDBOX, ['prepare'])).status, 0);
     const run = await it.run(SMOKE, ['--ground']);
     assert.equal(run.status, 0, run.out);
-    assert.match(run.out, /^13 of 13 settings hold$/m);
+    assert.match(run.out, /^14 of 14 settings hold$/m);
     assert.equal((await it.run(SMOKE, ['--settings'])).status, 1, 'a service is not there');
   });
 
@@ -301,6 +325,10 @@ describe('smoke.sh', () => {
     const judged = await it.run(SMOKE, ['--judge', folder]);
     assert.equal(judged.status, 0, judged.out);
     assert.deepEqual(judged.log, []);
+    assert.match(judged.out, /^shut: opendoor-sandbox-\S+ at https:/m);
+    const again = await it.run(SMOKE, ['--ground', '--collect', folder]);
+    assert.equal(again.status, 1, 'two readings in one folder would be judged as one');
+    assert.match(again.out, /is there already/);
     assert.equal(judged.verified[0], 'verify --url https://opendoor-sandbox.example --expect gvisor');
   });
 
