@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Deploys the dashboard and connects it to the sandbox: ./scripts/deploy-gcp.sh --help
 set -euo pipefail
-ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-SELF=deploy-gcp.sh
+ROOT=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+SELF=deploy-gcp.sh MODE=act
 
 usage() {
   cat <<'END'
@@ -86,7 +86,7 @@ choose_account() {
 
 connect() {
   local version
-  FLAGS=()
+  FLAGS=() VERSION=''
   begin 'the sandbox' "See the lines that say WRONG. $DASHBOARD was not changed, and is not connected to a sandbox that is not shut."
   if ! has_service "$SERVICE"; then
     say "  there is no $SERVICE in $REGION: CODE_SANDBOX_URL is not set. infra/gcp/deploy-sandbox.sh makes it"
@@ -114,7 +114,7 @@ connect() {
 }
 
 is_connected() {
-  [ -n "${VERSION:-}" ] || return 0 # to nothing, as there is nothing
+  [ -n "$VERSION" ] || return 0 # to nothing, as there is nothing
   [ "$(version_of "$DASHBOARD" CODE_SANDBOX_TOKEN)" = "$VERSION" ] || return 1
   local now
   now=$(gcloud run services describe "$DASHBOARD" --region="$REGION" --flatten='spec.template.spec.containers[0].env[]' \

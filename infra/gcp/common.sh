@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Shared by the scripts beside it: settings, how they speak, how they ask and
-# change. Sourced with SELF (the script's name) set; made for bash 3.2 and later.
+# change. Sourced with SELF (the script's name) and MODE set; made for bash 3.2 and later.
 #
 # Nothing here or in the scripts puts a secret into an argument or a message:
 # tokens go through standard input and shell variables alone.
@@ -28,7 +28,7 @@ export SERVICE DASHBOARD NETWORK SUBNET SECRET REPOSITORY BUILDER REGION SANDBOX
 # A question on the terminal would hang a pipeline; what a script needs to know is a setting.
 export CLOUDSDK_CORE_DISABLE_PROMPTS=1
 
-MODE=${MODE:-act}   # act: change what has to change; dry: say it; check: only look
+# MODE, of the sourcing script: act: change what has to change; dry: say it; check: only look
 LACKING=()          # what a check did not find
 STEP='' REMEDY=''
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Puts the sandbox service on Cloud Run: ./infra/gcp/deploy-sandbox.sh --help
 set -euo pipefail
-HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-ROOT=$(cd "$HERE/../.." && pwd)
-SELF=deploy-sandbox.sh
+HERE=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+ROOT=$(CDPATH='' cd "$HERE/../.." && pwd)
+SELF=deploy-sandbox.sh MODE=act
 
 usage() {
   cat <<'END'

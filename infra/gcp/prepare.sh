@@ -28,7 +28,8 @@ prepare_network() {
       --range=10.250.0.0/26 --stack-type=IPV4_ONLY --no-enable-private-ip-google-access
   fi
   prepare_routes
-  # The second-last address of a subnet is never given to anybody. Without this
+  # The second-last address of a subnet is never given to anybody (in one that was
+  # expanded, to an instance, which the rule of ingress keeps silent). Without this
   # the resolver answers for the whole world, and names carry data out.
   if missing 'DNS policy opendoor-sandbox-dns' opendoor-sandbox-dns gcloud dns policies list --format='value(name)'; then
     change gcloud dns policies create opendoor-sandbox-dns --networks="$NETWORK" \

@@ -2,8 +2,8 @@
 # Gives the sandbox and the dashboard a new token without a refused call in between:
 # ./infra/gcp/rotate-token.sh --help
 set -euo pipefail
-HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-SELF=rotate-token.sh
+HERE=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+SELF=rotate-token.sh MODE=act
 
 usage() {
   cat <<'END'

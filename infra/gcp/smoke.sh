@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Proves that the deployed sandbox is shut: ./infra/gcp/smoke.sh --help
 set -euo pipefail
-HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-ROOT=$(cd "$HERE/../.." && pwd)
-SELF=smoke.sh
+HERE=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+ROOT=$(CDPATH='' cd "$HERE/../.." && pwd)
+SELF=smoke.sh MODE=act
 
 usage() {
   cat <<'END'

@@ -298,6 +298,12 @@ describe('smoke.sh', () => {
       assert.deepEqual([run.verified, run.changes], [[], []]);
     });
 
+  it('a variable of the caller’s does not make it a dry run', async () => {
+    const run = await newProject(project).run(SMOKE, [], { MODE: 'dry', CDPATH: ROOT });
+    assert.equal(run.status, 0, run.out);
+    assert.equal(run.verified.length, 3);
+  });
+
   it('judges the ground alone, before there is a service', async () => {
     const it = newProject();
     assert.equal((await it.run(SMOKE, ['--ground'])).status, 1, 'nothing is there');
