@@ -233,12 +233,11 @@ close_access() {
 traffic() {
   local proven=${SANDBOX_REVISION:-}
   begin 'the traffic' 'You need roles/run.admin.'
-  if ! has_service "$SERVICE"; then
-    [ "$MODE" = dry ] || fail "there is no $SERVICE in $REGION; run this without a phase"
-    say '  would give it the traffic'
+  if [ "$MODE" = dry ]; then
+    say '  would give the traffic to what the smoke test has called shut, if it has not got it yet'
     return
   fi
-  if [ "$MODE" = dry ]; then proven=$(asked_revision); fi
+  has_service "$SERVICE" || fail "there is no $SERVICE in $REGION; run this without a phase"
   [ -n "$proven" ] || fail 'SANDBOX_REVISION is not set; it is the one that infra/gcp/smoke.sh calls shut'
   # By its name: another deployment may have made a newer one meanwhile.
   [ "$(asked_revision)" = "$proven" ] ||

@@ -80,7 +80,7 @@ rotate() {
   elif [ "$(version_of "$DASHBOARD" CODE_SANDBOX_TOKEN)" != "$new" ]; then
     change gcloud run services update "$DASHBOARD" --region="$REGION" --update-secrets="CODE_SANDBOX_TOKEN=$SECRET:$new"
   fi
-  say 'Both tokens are accepted. Once nobody uses the old one: infra/gcp/rotate-token.sh --finish'
+  [ "$MODE" = dry ] || say 'Both tokens are accepted. Once nobody uses the old one: infra/gcp/rotate-token.sh --finish'
 }
 
 finish_rotation() {

@@ -31,6 +31,9 @@ const VARIABLES = new Set([
   'CODE_SANDBOX_DRAIN_MS',
 ]);
 
+/** Is that the resource of this name, and of this project where it names one? */
+const isOurs = (url, name, project) =>
+  last(url) === name && (!/\bprojects\//.test(url) || url.includes(`projects/${project}/`));
 const last = (url) =>
   String(url ?? '')
     .split('/')
@@ -42,7 +45,7 @@ const members = (policy, role) =>
     .flatMap((binding) => list(binding.members));
 
 /** One revision: what is deployed with `gcloud run deploy`. */
-function judgeRevision(revision, { check, account }) {
+function judgeRevision(revision, { check, account, project }) {
   const name = revision?.metadata?.name;
   const about = (what) => `${name}: ${what}`;
   const annotations = revision?.metadata?.annotations ?? {};
@@ -65,8 +68,8 @@ function judgeRevision(revision, { check, account }) {
   check(
     about(`is attached to ${names.network} and to nothing else`),
     interfaces.length === 1 &&
-      last(only.network) === names.network &&
-      last(only.subnetwork) === names.subnet &&
+      isOurs(only.network, names.network, project) &&
+      isOurs(only.subnetwork, names.subnet, project) &&
       google('vpc-access-connector') === undefined,
     REDEPLOY,
   );
@@ -115,7 +118,8 @@ function judgeRevision(revision, { check, account }) {
   );
 }
 
-function judgeService({ service, servicePolicy, revisions }, { check, auth, ingress, account }) {
+function judgeService({ service, servicePolicy, revisions }, wanted) {
+  const { check, auth, ingress } = wanted;
   const annotations = service?.metadata?.annotations ?? {};
   const open = members(servicePolicy).some((member) => BY_HAND.test(member));
   const unchecked = annotations['run.googleapis.com/invoker-iam-disabled'] === 'true';
@@ -133,7 +137,7 @@ function judgeService({ service, servicePolicy, revisions }, { check, auth, ingr
   for (const name of reached) {
     const revision = list(revisions).find((one) => one?.metadata?.name === name);
     check(`${name}: was read`, revision !== undefined, `gcloud run revisions describe ${name}`);
-    if (revision) judgeRevision(revision, { check, account });
+    if (revision) judgeRevision(revision, wanted);
   }
 }
 
@@ -172,9 +176,10 @@ function judgeNetwork({ network, subnets, firewall, routes, routers, forwardings
     network?.name !== undefined && network.networkFirewallPolicyEnforcementOrder !== 'BEFORE_CLASSIC_FIREWALL',
     `gcloud compute networks update ${names.network} --network-firewall-policy-enforcement-order=AFTER_CLASSIC_FIREWALL`,
   );
-  const rules = list(firewall).filter((rule) => !rule.disabled && rule.direction === 'EGRESS');
+  const rules = list(firewall).filter((rule) => !rule.disabled);
   const shut = rules.find(
     (rule) =>
+      rule.direction === 'EGRESS' &&
       rule.priority === 0 &&
       list(rule.denied).some((one) => one.IPProtocol === 'all') &&
       list(rule.destinationRanges).some((range) => EVERYWHERE.has(range)) &&
@@ -187,7 +192,7 @@ function judgeNetwork({ network, subnets, firewall, routes, routers, forwardings
     'infra/gcp/deploy-sandbox.sh prepare makes opendoor-sandbox-deny-egress; delete one of that name that is disabled or narrower',
   );
   check(
-    'no firewall rule allows anything to leave',
+    'no firewall rule allows anything, in or out',
     Array.isArray(firewall) && !rules.some((rule) => list(rule.allowed).length > 0),
     `gcloud compute firewall-rules delete ${rules
       .filter((rule) => rule.allowed)
@@ -256,7 +261,7 @@ function judge(state, { project, auth, ingress }) {
   /** @type {{ what: string, holds: boolean, remedy: string }[]} */
   const found = [];
   const check = (what, holds, remedy) => found.push({ what, holds: holds === true, remedy });
-  const wanted = { check, auth, ingress, account: `${names.service}@${project}.iam.gserviceaccount.com` };
+  const wanted = { check, auth, ingress, project, account: `${names.service}@${project}.iam.gserviceaccount.com` };
   judgeNetwork(state, wanted);
   judgeIdentity(state, wanted);
   if (state.ground !== true) judgeService(state, wanted);

@@ -57,6 +57,14 @@ const TURNED = [
     annotate('network-interfaces', '[{"network":"opendoor-sandbox-vpc","subnetwork":"other"}]'),
     'is attached to',
   ],
+  [
+    'a network of that name in another project',
+    annotate(
+      'network-interfaces',
+      `[{"network":"projects/other/x/opendoor-sandbox-vpc","subnetwork":"opendoor-sandbox-subnet"}]`,
+    ),
+    'is attached to',
+  ],
   ['a connector', annotate('vpc-access-connector', 'sandbox-conn'), 'is attached to'],
   ['a database', annotate('cloudsql-instances', 'a-project:us-central1:main'), 'database'],
   [
@@ -171,6 +179,11 @@ const TURNED = [
     'allows anything',
   ],
   [
+    'a firewall rule that lets in',
+    (now) => now.firewall.push({ name: 'in', direction: 'INGRESS', priority: 1, allowed: [{ IPProtocol: 'tcp' }] }),
+    'allows anything',
+  ],
+  [
     'a way to the internet',
     (now) => now.routes.push({ name: 'out', network, nextHopGateway: 'default-internet-gateway' }),
     'no route',
@@ -246,6 +259,14 @@ describe('the settings of a deployed sandbox', () => {
         'was read',
       ].filter((what) => !seen.has(what)),
     );
+  });
+
+  it('a network of this project may be named in full', () => {
+    const changed = structuredClone(state);
+    const full =
+      '[{"network":"projects/a-project/global/networks/opendoor-sandbox-vpc","subnetwork":"opendoor-sandbox-subnet"}]';
+    annotate('network-interfaces', full)(changed);
+    assert.deepEqual(wrong(changed), []);
   });
 
   it('what gcloud did not answer is wrong', () => {
