@@ -49,6 +49,7 @@ async function openMetrics(jailer, where) {
       return response.setHeader('content-type', jailer.metrics.type).end(await jailer.metrics.text());
     response.writeHead(request.url === '/readyz' ? (jailer.ready ? 200 : 503) : 404).end();
   });
+  server.on('error', () => {}); // of one connection; of listen() below
   const isPort = /^\d{1,5}$/.test(where);
   if (!isPort) await makeWay(path.resolve(where));
   const before = process.umask(0o177);

@@ -86,6 +86,8 @@ class Service {
     server.on('request', onRequest);
     server.on('checkContinue', onRequest);
     server.on('clientError', (error, socket) => onBroken(error, socket));
+    // Of a connection that cannot be accepted, for want of memory, say: the next one may be.
+    server.on('error', (/** @type {any} */ { code }) => this.log.warn({ event: 'listener', code }, 'listener'));
     server.on('connect', (_, socket) => socket.destroy());
     server.on('upgrade', (_, socket) => socket.destroy());
     return server;

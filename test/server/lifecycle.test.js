@@ -317,3 +317,16 @@ describe('stopped for a while, as a throttled instance', () => {
     await service.stop();
   });
 });
+
+it('a connection that cannot be accepted is told, and is not the end', async () => {
+  const { Service } = require('../../lib/server/http.js');
+  const { readSettings } = require('../../lib/server/settings.js');
+  const told = [];
+  const log = { info: () => {}, error: () => {}, warn: (facts) => told.push(facts) };
+  const service = new Service(readSettings({}, { port: 0, host: '127.0.0.1' }), [TOKEN], { log });
+  const { port } = await service.listen({ port: 0, host: '127.0.0.1' });
+  for (let i = 0; i < 3; i++) service.server.emit('error', Object.assign(new Error('full'), { code: 'ENFILE' }));
+  assert.deepEqual(told, Array(3).fill({ event: 'listener', code: 'ENFILE' }));
+  assert.equal((await fetch(`http://127.0.0.1:${port}/livez`)).status, 200);
+  await service.close();
+});
