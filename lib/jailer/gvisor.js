@@ -67,6 +67,7 @@ class Sandbox {
     this.child.on('error', (error) => {
       this.said += error.message;
     });
+    if (!this.child.stdout) throw unavailable('cannot be started: no descriptors for its pipes', true);
     /** @type {Map<number, { resolve: (answer: Buffer) => void, reject: (error: unknown) => void, most: number }>} */
     this.jobs = new Map();
     this.numbers = 0;

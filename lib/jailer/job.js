@@ -14,16 +14,15 @@ function lineOf(request) {
       .map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]),
   );
   const numbers = Object.fromEntries(NUMBER_NAMES.map((name) => [name, request[name]]));
-  const head = {
-    id: request.id,
-    language: LANGUAGES[request.language],
-    [request.isCheck ? 'check' : 'code']: request.code,
-    ...numbers,
-    env,
-  };
+  const head = { id: request.id, language: LANGUAGES[request.language], code: request.code, ...numbers, env };
   // Its input is JSON text already; a line end in it is white space.
-  const input = request.isCheck ? '' : `,"input":${request.input.replace(/[\r\n]/g, ' ')}`;
-  return Buffer.from(`${JSON.stringify(head).slice(0, -1)}${input}}\n`);
+  const input = request.input.replace(/[\r\n]/g, ' ');
+  return Buffer.from(`${JSON.stringify(head).slice(0, -1)},"input":${input}}\n`);
+}
+
+// Whoever reads it refuses a field that means nothing to a check.
+function checkLineOf({ id, language, code, timeoutMs, memoryMb }) {
+  return Buffer.from(`${JSON.stringify({ id, language: LANGUAGES[language], check: code, timeoutMs, memoryMb })}\n`);
 }
 
 /** @param {import('../options.js').Request} request @returns {import('./engines.js').Job} */
@@ -31,7 +30,7 @@ function jobOf(request) {
   return {
     request,
     get line() {
-      return lineOf(request);
+      return request.isCheck ? checkLineOf(request) : lineOf(request);
     },
     // A byte of output may come as six.
     maxAnswerBytes: request.maxResultBytes + 12 * request.maxOutputBytes + ENVELOPE_BYTES,

@@ -24,6 +24,10 @@ function startWarden(command, { cgroup, alone = false } = {}) {
   const child = spawn(warden, args, { stdio: ['pipe', 'pipe', 'pipe'], env: {}, cwd: '/' });
   let said = '';
   let errors = '';
+  child.on('error', (error) => {
+    errors += error.message;
+  });
+  if (!child.stdin) throw failed('start', 'no descriptors for the warden', { retryable: true });
   child.stdin.on('error', () => {}); // it has ended: `ended` tells
   child.stdout.setEncoding('utf8');
   child.stderr.setEncoding('utf8').on('data', (part) => {
@@ -31,10 +35,7 @@ function startWarden(command, { cgroup, alone = false } = {}) {
   });
   /** @type {Promise<void>} */
   const ended = new Promise((resolve) => {
-    child.on('error', (error) => {
-      errors += error.message;
-      resolve();
-    });
+    child.on('error', () => resolve());
     child.on('close', () => resolve());
   });
   /** @type {Promise<number>} */

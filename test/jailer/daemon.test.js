@@ -9,7 +9,10 @@ const { after, describe, it } = require('node:test');
 const { setTimeout: sleep } = require('node:timers/promises');
 const { Jailer } = require('../../lib/jailer/daemon.js');
 const { readSettings } = require('../../lib/jailer/settings.js');
+const { readConfig } = require('../../lib/config.js');
 const { JailError } = require('../../lib/index.js');
+const { parseBody } = require('../../lib/server/body.js');
+const { readJob } = require('../../lib/server/job.js');
 const { until } = require('../helpers/baseline.js');
 const { ask, post } = require('../helpers/jailer.js');
 const { answerTo } = require('../helpers/peer.js');
@@ -73,6 +76,20 @@ describe('one line in', () => {
     assert.deepEqual(line, { ...JOB, env: { A: 'x=y' }, timeoutMs: 77, input: { a: [1, 2] } });
     assert.deepEqual([memoryMb, maxOutputBytes, maxResultBytes, maxResultNodes], [256, 1 << 20, 4 << 20, 200000]);
     assert.equal(seen.deadlineMs, 5077);
+  });
+
+  it('the engine gets a check as one that its agent will read', async () => {
+    let line = '';
+    const { file } = await daemon(async (job) => {
+      line = job.line.toString();
+      return good({ result: [] })(job);
+    });
+    const check = { language: 'python', check: 'x =', id: 'c', timeoutMs: 77, memoryMb: 64 };
+    assert.equal((await post(file, check)).status, 'ok');
+    assert.deepEqual(JSON.parse(line), check);
+    const { limits } = readConfig({});
+    const again = readJob(await parseBody(Buffer.from(`${line}\0`)), limits, null, {});
+    assert.deepEqual([again.isCheck, again.code, again.timeoutMs, again.memoryMb], [true, 'x =', 77, 64]);
   });
 
   it('resultAs text, which clients of ours never ask for', async () => {
