@@ -3,12 +3,13 @@
 // each call against the subset of its API that we use, and fails at each step.
 
 const assert = require('node:assert/strict');
-const { spawnSync } = require('node:child_process');
+const { spawn, spawnSync } = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { after, afterEach, beforeEach, describe, it } = require('node:test');
 const { createEngine } = require('../lib/jailer/firecracker.js');
+const { cgroupName } = require('../lib/jailer/firecracker-host.js');
 const { until } = require('./helpers/baseline.js');
 const { cgroupMount, makeFake, leftovers, processesOf, whyNot } = require('./helpers/firecracker.js');
 const { startHost } = require('./helpers/host.js');
@@ -30,6 +31,15 @@ const job = (fields = {}, maxAnswerBytes = 1 << 20) => ({
   request: /** @type {any} */ (null),
   maxAnswerBytes,
 });
+/** @param {string} cgroup */
+function removed(cgroup) {
+  try {
+    fs.rmdirSync(cgroup);
+    return true;
+  } catch {
+    return false; // its process is still ending
+  }
+}
 const never = () => ({ signal: new AbortController().signal, deadlineMs: 60000 });
 
 describe('engine firecracker', { skip }, () => {
@@ -218,10 +228,36 @@ describe('engine firecracker', { skip }, () => {
     clearInterval(timer);
   });
 
+  it('ends a VM that outlived its daemon and its warden, and no other', async () => {
+    const programs = [2 ** 22 + 2, process.ppid].map((pid) => {
+      const parent = path.join(String(cgroupMount()), cgroupName(pid));
+      const group = path.join(parent, 'vm');
+      fs.mkdirSync(group, { recursive: true });
+      const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
+      fs.writeFileSync(path.join(group, 'cgroup.procs'), String(child.pid));
+      return {
+        parent,
+        group,
+        child,
+        ended: new Promise((resolve) => child.on('exit', (_, signal) => resolve(signal))),
+      };
+    });
+    const [dead, alive] = programs;
+    try {
+      await open();
+      assert.equal(await dead.ended, 'SIGKILL');
+      assert.deepEqual([fs.existsSync(dead.parent), alive.child.exitCode, alive.child.signalCode], [false, null, null]);
+    } finally {
+      for (const { child, ended } of programs) {
+        child.kill('SIGKILL');
+        await ended;
+      }
+      for (const folder of [alive.group, alive.parent]) await until(() => removed(folder), 5000);
+    }
+  });
+
   it('removes the empty cgroup of a daemon that was killed, and no other', async () => {
-    const [dead, alive] = [2 ** 22 + 1, process.ppid].map((pid) =>
-      path.join(String(cgroupMount()), `code-jail-${pid}`),
-    );
+    const [dead, alive] = [2 ** 22 + 1, process.ppid].map((pid) => path.join(String(cgroupMount()), cgroupName(pid)));
     for (const one of [dead, alive]) fs.mkdirSync(one, { recursive: true });
     await open();
     await until(() => !fs.existsSync(dead), 5000);

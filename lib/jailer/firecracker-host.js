@@ -6,6 +6,7 @@ const { execFile } = require('node:child_process');
 const crypto = require('node:crypto');
 const fs = require('node:fs');
 const path = require('node:path');
+const { setTimeout: sleep } = require('node:timers/promises');
 const { promisify } = require('node:util');
 const { misconfigured } = require('../errors.js');
 const { sha256 } = require('./firecracker-vm.js');
@@ -13,6 +14,8 @@ const { sha256 } = require('./firecracker-vm.js');
 const PREFIX = 'CODE_JAIL_FIRECRACKER_';
 // A Unix socket's path has 107 bytes; this is what lies between our folder and its end.
 const SOCKET_PATH = 107;
+const END_MS = 5000; // for a killed VM to be gone
+const END_LOOK_MS = 10;
 const GUEST_MEMORY_MB = 256; // of the guest's system and a parked runtime, beside what a job may add
 
 /** @param {NodeJS.ProcessEnv} env @param {string} name @param {string} [fallback] @returns {string} */
@@ -57,11 +60,33 @@ function cgroupMount() {
   return found.point;
 }
 
-/** Of daemons that were killed while no VM was there to notice; what is not empty refuses. @param {string} mount */
-function sweepCgroups(mount) {
-  for (const name of fs.readdirSync(mount)) {
-    const pid = /^code-jail-(\d+)$/.exec(name)?.[1];
-    if (pid && !fs.existsSync(`/proc/${pid}`)) fs.rmdir(path.join(mount, name), () => {});
+/** A daemon's cgroup; a pid alone would be another's in another pid namespace. @param {number | string} [pid] */
+function cgroupName(pid = process.pid) {
+  return `code-jail-vms-${fs.readlinkSync('/proc/self/ns/pid').replace(/\D/g, '')}-${pid}`;
+}
+
+/** Ends what is in it, and removes it. @param {string} group */
+async function endCgroup(group) {
+  await fs.promises.writeFile(path.join(group, 'cgroup.kill'), '1').catch(() => {});
+  for (const end = performance.now() + END_MS; performance.now() < end; await sleep(END_LOOK_MS))
+    if (
+      await fs.promises.rmdir(group).then(
+        () => true,
+        (error) => error.code !== 'EBUSY',
+      )
+    )
+      return;
+}
+
+/** Of daemons that were killed: VMs whose warden was killed too, and what no VM was there to remove. @param {string} mount */
+async function sweepCgroups(mount) {
+  for (const name of await fs.promises.readdir(mount)) {
+    const pid = /-(\d+)$/.exec(name)?.[1];
+    if (!pid || name !== cgroupName(pid) || fs.existsSync(`/proc/${pid}`)) continue;
+    const group = path.join(mount, name);
+    for (const vm of await fs.promises.readdir(group, { withFileTypes: true }).catch(() => []))
+      if (vm.isDirectory()) await endCgroup(path.join(group, vm.name));
+    await fs.promises.rmdir(group).catch(() => {}); // a warden may just do the same
   }
 }
 
@@ -129,8 +154,8 @@ async function readHost({ env, folder, slots, maxMemoryMb }) {
   if (!['snapshot', 'boot'].includes(start))
     throw misconfigured(`${PREFIX}START must be snapshot or boot, not ${JSON.stringify(start)}`);
   checkFolder(folder, firecracker);
-  const cgroup = { mount: cgroupMount(), parent: `code-jail-${process.pid}` };
-  sweepCgroups(cgroup.mount);
+  const cgroup = { mount: cgroupMount(), parent: cgroupName() };
+  await sweepCgroups(cgroup.mount);
   await checkVersion(firecracker);
   await place(folder, 'kernel', env, 'KERNEL');
   await place(folder, 'rootfs', env, 'ROOTFS');
@@ -155,4 +180,4 @@ async function readHost({ env, folder, slots, maxMemoryMb }) {
   };
 }
 
-module.exports = { readHost };
+module.exports = { readHost, cgroupName };

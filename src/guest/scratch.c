@@ -57,7 +57,9 @@ static void flatten(int top, const char *name, uint64_t *serial) {
     if (unlinkat(fd, item->d_name, AT_REMOVEDIR) == 0)
       continue;
     snprintf(moved, sizeof moved, "gone-%llu", (unsigned long long)++*serial);
-    fchmodat(fd, item->d_name, 0700, 0); // to change its "..", the kernel asks the right to write it
+    // To change its "..", the kernel asks the right to write it. Another's it may have already.
+    int changed = fchmodat(fd, item->d_name, 0700, 0);
+    (void)changed;
     renameat(fd, item->d_name, top, moved);
   }
   closedir(dir);

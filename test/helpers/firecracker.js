@@ -6,6 +6,7 @@ const { execFileSync } = require('node:child_process');
 const crypto = require('node:crypto');
 const fs = require('node:fs');
 const path = require('node:path');
+const { cgroupName } = require('../../lib/jailer/firecracker-host.js');
 
 const FIXTURES = path.join(__dirname, '..', 'fixtures');
 const sha256 = (text) => crypto.createHash('sha256').update(text).digest('hex');
@@ -123,7 +124,7 @@ function processesOf(folder) {
 /** All that a VM could leave: processes, chroots, cgroups of the daemon `pid`. */
 function leftovers(fake, pid = process.pid) {
   const chroots = path.join(fake.folder, 'firecracker');
-  const cgroup = path.join(String(cgroupMount()), `code-jail-${pid}`);
+  const cgroup = path.join(String(cgroupMount()), cgroupName(pid));
   return [
     ...processesOf(path.dirname(fake.folder)).map((one) => one.command),
     ...(fs.existsSync(chroots) ? fs.readdirSync(chroots) : []),
