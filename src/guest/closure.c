@@ -28,6 +28,12 @@ _Noreturn static void no_memory(void) { // the keeper has nothing to lose yet
   _exit(1);
 }
 
+static void *needed(void *memory) {
+  if (!memory)
+    no_memory();
+  return memory;
+}
+
 static char *text(const char *format, ...) {
   char *out = NULL;
   va_list args;
@@ -72,12 +78,9 @@ static void argument(struct closure *closure, const char *word) {
   size_t count = 0;
   while (closure->argv && closure->argv[count])
     count++;
-  char **grown = realloc(closure->argv, (count + 2) * sizeof *grown);
-  if (!grown)
-    no_memory();
-  closure->argv = grown;
-  grown[count] = text("%s", word);
-  grown[count + 1] = NULL;
+  closure->argv = needed(realloc(closure->argv, (count + 2) * sizeof *closure->argv));
+  closure->argv[count] = text("%s", word);
+  closure->argv[count + 1] = NULL;
 }
 
 // ---- shared libraries ----
