@@ -15,6 +15,7 @@ const { matches } = require('../test/helpers/run.js');
 const microvm = require('../test/helpers/microvm.js');
 const { cgroupMount } = require('../test/helpers/firecracker.js');
 const { createEngine } = require('../lib/jailer/firecracker.js');
+const { cgroupName } = require('../lib/jailer/firecracker-host.js');
 
 const FOLDER = process.env.CODE_JAIL_TEST_KVM_FOLDER ?? '/var/lib/code-jail-test';
 const env = { ...process.env };
@@ -141,7 +142,7 @@ async function main() {
     await check('nothing is left', async () => {
       const chroots = path.join(folder, path.basename(fs.realpathSync(setting('BIN') ?? '/usr/bin/firecracker')));
       assert.deepEqual(fs.existsSync(chroots) ? fs.readdirSync(chroots) : [], []);
-      assert.ok(!fs.existsSync(path.join(String(cgroupMount()), `code-jail-${process.pid}`)));
+      assert.ok(!fs.existsSync(path.join(String(cgroupMount()), cgroupName())));
     });
   }
   fs.rmSync(FOLDER, { recursive: true, force: true });
