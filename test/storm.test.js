@@ -86,9 +86,10 @@ describe('a host of a special kind', () => {
 
   it('nothing in the core or the keeper asks the wall clock', () => {
     const files = fs.readdirSync(path.join(ROOT, 'src'), { recursive: true }).map(String);
-    const wall =
-      /\b(CLOCK_REALTIME(_COARSE)?|gettimeofday|time\(NULL\)|time\(0\)|pthread_cond_timedwait|sem_timedwait)\b/;
-    const sources = files.filter((name) => name.endsWith('.c'));
+    const wall = /\b(CLOCK_REALTIME|gettimeofday\(|time\((NULL|0)\)|pthread_cond_timedwait\(|sem_timedwait\()/;
+    assert.match('if (time(NULL) > end)', wall);
+    // The agent is pid 1 of a machine of its own, whose clock it sets.
+    const sources = files.filter((name) => name.endsWith('.c') && name !== 'agent/agent.c');
     assert.ok(sources.length > 50);
     assert.deepEqual(
       sources.filter((name) => wall.test(fs.readFileSync(path.join(ROOT, 'src', name), 'utf8'))),
