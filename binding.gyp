@@ -13,7 +13,7 @@
       'target_name': 'code_jail',
       'sources': [
         'src/addon.c', 'src/addon_body.c', 'src/addon_peer.c', 'src/addon_replace.c', 'src/addon_submit.c', 'src/addon_value.c', 'src/jail.c', 'src/engine.c', 'src/engine_timer.c', 'src/pool.c',
-        'src/run.c', 'src/backend_local.c', 'src/backend_local_place.c', 'src/backend_local_spawn.c',
+        'src/run.c', 'src/layers.c', 'src/backend_local.c', 'src/backend_local_place.c', 'src/backend_local_spawn.c',
         'src/backend_local_keeper.c', 'src/backend_local_cell.c', 'src/backend_local_end.c', 'src/backend_local_fault.c', 'src/wire.c',
         'src/json.c', 'src/json_scan.c', 'src/text.c', 'src/buf.c', 'src/error.c', 'src/live.c',
         'src/remote.c', 'src/backend_http.c', 'src/backend_http_request.c', 'src/backend_http_events.c', 'src/backend_http_failure.c',

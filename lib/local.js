@@ -5,6 +5,7 @@ const fs = require('node:fs');
 const path = require('node:path');
 const { FLAGS, Call, connect, flagsOf, submitted, ask } = require('./calls.js');
 const { JailError } = require('./errors.js');
+const { bootsWithoutKeeper } = require('./local-darwin.js');
 const native = require('./native.js');
 const { LANGUAGES } = require('./options.js');
 
@@ -63,11 +64,13 @@ function boots(config, parts) {
 class Local {
   /**
    * @param {import('./config.js').Config} config
-   * @param {{ shared?: boolean, parts?: ReturnType<typeof native.parts>, renewal?: typeof RENEWAL }} [how] shared: one for the whole process
+   * @param {{ shared?: boolean, parts?: ReturnType<typeof native.parts>, renewal?: typeof RENEWAL, keeper?: boolean }} [how]
+   *   shared: one for the whole process; keeper: whether there is one, which macOS has not
    */
-  constructor(config, { shared = false, parts = native.parts(), renewal = RENEWAL } = {}) {
+  constructor(config, how = {}) {
+    const { shared = false, parts = native.parts(), renewal = RENEWAL, keeper = process.platform !== 'darwin' } = how;
     const { numbers } = config;
-    const [javascript, python] = boots(config, parts);
+    const [javascript, python] = keeper ? boots(config, parts) : bootsWithoutKeeper(config, parts, find);
     this.backend = 'local';
     this.hasPython = Boolean(python);
     this.addon = native.load();

@@ -109,8 +109,10 @@ function readLanguages(languages) {
 
 /** @param {string} backend @param {import('./config.js').Config} read @param {object} [how] */
 function open(backend, read, how) {
+  const { platform } = process;
+  if (platform === 'darwin' ? backend !== 'local' : platform !== 'linux' && backend !== 'http')
+    throw misconfigured(`this build has no ${backend} jail for ${platform}`);
   if (backend === 'http') return new Http(read, how);
-  if (process.platform !== 'linux') throw misconfigured(`this build has no ${backend} jail for ${process.platform}`);
   return backend === 'socket' ? new Socket(read, how) : new Local(read, how);
 }
 

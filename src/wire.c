@@ -6,32 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cell/cell.h"
 #include "json.h"
 #include "text.h"
 
 enum { META_NODES_MAX = 64 };
-
-const char *jail_layer_name(uint32_t layer) {
-  static const char *const names[] = {
-    [CELL_USER_NAMESPACE] = "user-namespace",
-    [CELL_PID_NAMESPACE] = "pid-namespace",
-    [CELL_MOUNT_NAMESPACE] = "mount-namespace",
-    [CELL_NETWORK_NAMESPACE] = "network-namespace",
-    [CELL_IPC_NAMESPACE] = "ipc-namespace",
-    [CELL_UTS_NAMESPACE] = "uts-namespace",
-    [CELL_OWN_ROOT] = "own-root",
-    [CELL_NO_CAPABILITIES] = "no-capabilities",
-    [CELL_NO_NEW_PRIVS] = "no-new-privs",
-    [CELL_LANDLOCK] = "landlock",
-    [CELL_SECCOMP] = "seccomp",
-    [CELL_RLIMITS] = "rlimits",
-    [CELL_CGROUP] = "cgroup",
-    [CELL_SEPARATE_UID] = "separate-uid",
-  };
-  _Static_assert(sizeof names / sizeof *names == CELL_LAYER_COUNT, "a layer has no name");
-  return layer < CELL_LAYER_COUNT ? names[layer] : NULL;
-}
 
 const char *wire_value(const char *text, size_t bytes, const char *key, size_t *at) {
   size_t name = strlen(key);
