@@ -37,7 +37,7 @@ function zig() {
 
 /** @param {string} include where node_api.h is @param {string} [keep] a folder for darwin-x64 and darwin-arm64 */
 function build(include, keep) {
-  const out = fs.mkdtempSync(path.join(os.tmpdir(), 'code-jail-darwin-'));
+  const out = fs.mkdtempSync(path.join(os.tmpdir(), 'darwin-build-'));
   const env = { ...process.env, ZIG_GLOBAL_CACHE_DIR: out, ZIG_LOCAL_CACHE_DIR: out };
   try {
     // The folder of jsmn.h holds the headers of Linux as well.

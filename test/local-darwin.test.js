@@ -67,7 +67,7 @@ describe('the backend for macOS', WITHOUT, () => {
   const weak = () => open({ allowWeak: true, parked: 1 });
 
   before(() => {
-    out = fs.mkdtempSync(path.join(os.tmpdir(), 'code-jail-solo-'));
+    out = fs.mkdtempSync(path.join(os.tmpdir(), 'solo-'));
     fs.mkdirSync(path.join(out, 'tmp'));
     compile(out);
     process.env.TMPDIR = path.join(out, 'tmp'); // where the cells' folders are made
