@@ -129,7 +129,7 @@ class Jailer {
     }
   }
 
-  // The engine's run, with an end that does not depend on the engine.
+  // The engine's run, which is told when its time is over.
   async run(request, signal) {
     signal.throwIfAborted();
     const deadlineMs = request.timeoutMs + (this.engine.startMs ?? this.settings.startMs);

@@ -12,7 +12,8 @@ const { misconfigured } = require('../errors.js');
  * @property {number} maxTimeoutMs no job's timeoutMs is above it
  * @property {number} maxMemoryMb nor its memoryMb above this
  * @property {string} folder absolute, empty, 0700: the engine's own for as long as it
- *   lives. The daemon removes it after close(), its guard when the daemon was killed
+ *   lives. The daemon removes it after close(). When the daemon was killed, gvisor's guard does;
+ *   the other engines' stays where temporary files are
  * @property {NodeJS.ProcessEnv} env the engine's own settings: CODE_JAIL_<ENGINE>_*
  * @property {ReturnType<typeof import('../server/log.js').createLog>} log
  *   info(facts, message) and so on; never code, input, output, messages of a run

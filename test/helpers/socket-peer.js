@@ -8,10 +8,19 @@ const os = require('node:os');
 const path = require('node:path');
 const { answerTo } = require('./peer.js');
 
+/** @type {(() => void)[]} */
+const removals = [];
+// Also where a test has failed, or killed whoever listened there.
+process.on('exit', () => {
+  for (const remove of removals) remove();
+});
+
 /** A socket's path in a new folder of ours. */
 function socketPath(name = 's.sock') {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cj-'));
-  return { file: path.join(folder, name), remove: () => fs.rmSync(folder, { recursive: true, force: true }) };
+  const remove = () => fs.rmSync(folder, { recursive: true, force: true });
+  removals.push(remove);
+  return { file: path.join(folder, name), remove };
 }
 
 const good = ({ job, socket }) => socket.end(`${JSON.stringify(answerTo(job))}\n`);
