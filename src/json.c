@@ -3,6 +3,7 @@
 // indexes what has passed.
 #include "json.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,32 +203,45 @@ bool json_equals(const struct json_doc *doc, int value, const char *plain) {
   return same(doc, value, plain, strlen(plain));
 }
 
+// 10^22 is the largest power of ten that a double holds exactly.
+static double shifted(double sum, int scale) {
+  while (scale && sum > 0 && sum <= DBL_MAX) {
+    double power = 1;
+    int some = 0;
+    for (; some < 22 && some < abs(scale); some++)
+      power *= 10;
+    sum = scale > 0 ? sum * power : sum / power;
+    scale -= scale > 0 ? some : -some;
+  }
+  return sum;
+}
+
 // strtod would depend on the host's locale. Good to some fifteen digits.
 bool json_number(const struct json_doc *doc, int value, double *number) {
   const jsmntok_t *it = token(doc, value);
   if (!it || it->type != JSMN_PRIMITIVE || strchr("tfn", doc->text[it->start]))
     return false;
   const char *at = doc->text + it->start, *end = doc->text + it->end;
-  bool negative = *at == '-', shrinks = false;
+  bool negative = *at == '-', fraction = false, shrinks = false;
   double sum = 0;
   int scale = 0, exponent = 0;
-  at += negative;
-  for (; at < end && *at >= '0' && *at <= '9'; at++)
-    sum = sum * 10 + (*at - '0');
-  if (at < end && *at == '.')
-    for (at++; at < end && *at >= '0' && *at <= '9'; at++, scale--)
+  for (at += negative; at < end && *at != 'e' && *at != 'E'; at++)
+    if (*at == '.') {
+      fraction = true;
+    } else if (sum < 1e17) {
       sum = sum * 10 + (*at - '0');
+      scale -= fraction;
+    } else { // a digit that no double would show: only its place counts
+      scale += !fraction;
+    }
   if (at < end) {
     at++;
     shrinks = *at == '-';
     for (at += *at == '-' || *at == '+'; at < end; at++)
-      exponent = exponent < 1000 ? exponent * 10 + (*at - '0') : exponent;
+      exponent = exponent < 100000000 ? exponent * 10 + (*at - '0') : exponent;
   }
   scale += shrinks ? -exponent : exponent;
-  for (; scale > 0 && sum > 0 && sum < 1e300; scale--)
-    sum *= 10;
-  for (; scale < 0 && sum > 0; scale++)
-    sum /= 10;
+  sum = shifted(sum, scale);
   *number = negative ? -sum : sum;
   return true;
 }

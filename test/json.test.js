@@ -1,6 +1,6 @@
 'use strict';
 // src/json.c beside JSON.parse: they must agree on every text, whether it was
-// made well and then damaged, or thrown together.
+// made well and then damaged, or thrown together, and on the value of each that is JSON.
 
 const assert = require('node:assert/strict');
 const { execFileSync } = require('node:child_process');
@@ -23,6 +23,8 @@ function random(seed) {
 const PIECES =
   '{ } [ ] , : " "a" "\\n" "\\u00e9" "\\ud800" "\\x" \\ 0 -0 1 -1 1.5 1e5 1E-5 1e 01 . - + true false null tru nul é € 😀 \t \n \r \u2028'
     .split(' ')
+    .concat('9007199254740993', '1e305', '-1e999', '1e-400', '5e-324', '0.1e1', `12${'0'.repeat(400)}e-400`)
+    .concat(`0.${'0'.repeat(2000)}1e2001`, '123456789012345678901234567890.5e-3')
     .concat(' ', '""', '"a":1', '"a":', '[1]', '{}', '\0', '\x7f', '\ufeff', '\v');
 
 function made(next, depth) {
@@ -62,14 +64,28 @@ function damaged(bytes, next) {
   }
 }
 
-// JSON.parse takes text; what is no UTF-8 can be none.
-function isJson(bytes) {
+// JSON.parse takes text; what is no UTF-8 can be none. `undefined`: no JSON.
+function parsed(bytes) {
   try {
-    JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
-    return true;
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch {
-    return false;
+    return undefined;
   }
+}
+
+// Numbers to fifteen digits: more is not promised.
+function isSame(one, other) {
+  if (typeof one === 'number' && typeof other === 'number') {
+    const isNear = Math.abs(one - other) <= Math.abs(other) * 1e-15 + 1e-322;
+    return Object.is(one, other) || (isNear && Math.sign(one) === Math.sign(other));
+  }
+  if (typeof one !== 'object' || typeof other !== 'object' || !one || !other) return one === other;
+  const names = Object.keys(one);
+  return (
+    Array.isArray(one) === Array.isArray(other) &&
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && isSame(one[name], other[name]))
+  );
 }
 
 describe('json.c', () => {
@@ -104,13 +120,19 @@ describe('json.c', () => {
       size.writeUInt32LE(text.length);
       return [size, text];
     });
-    const verdicts = execFileSync(binary, { input: Buffer.concat(input), maxBuffer: 1 << 20 }).toString();
-    assert.equal(verdicts.length, texts.length);
+    const answers = execFileSync(binary, { input: Buffer.concat(input), maxBuffer: 1 << 28 })
+      .toString()
+      .split('\n');
+    assert.equal(answers.pop(), '');
+    assert.equal(answers.length, texts.length);
     let accepted = 0;
     texts.forEach((text, i) => {
-      const fine = isJson(text);
-      accepted += Number(fine);
-      assert.equal(verdicts[i] === '1', fine, `seed ${seed}: ${JSON.stringify(text.toString('latin1'))}`);
+      const value = parsed(text);
+      const what = `seed ${seed}: ${JSON.stringify(text.toString('latin1'))}`;
+      assert.equal(answers[i][0] === '1', value !== undefined, what);
+      if (value === undefined) return;
+      accepted++;
+      assert.ok(isSame(JSON.parse(answers[i].slice(1)), value), `${what} is read as ${answers[i].slice(1)}`);
     });
     t.diagnostic(`${accepted} of them are JSON`);
     assert.ok(accepted > 20000 && accepted < 50000);
