@@ -8,10 +8,13 @@ const path = require('node:path');
 function startHost(name, args = [], { shell, env, ...options } = {}) {
   const file = path.join(__dirname, '..', 'hosts', `${name}.js`);
   const command = [process.execPath, file, ...args.map(String)];
+  // A sanitizer's runtime is for the host: the shell dies of some.
+  const { LD_PRELOAD: runtime, ...plain } = env ?? process.env;
+  const within = runtime ? ['env', `LD_PRELOAD=${runtime}`] : [];
   const child = shell
-    ? spawn('/bin/sh', ['-c', `${shell}\nexec "$@"`, 'sh', ...command], {
+    ? spawn('/bin/sh', ['-c', `${shell}\nexec "$@"`, 'sh', ...within, ...command], {
         stdio: ['ignore', 'pipe', 'pipe'],
-        env,
+        env: plain,
         ...options,
       })
     : spawn(command[0], command.slice(1), { stdio: ['ignore', 'pipe', 'pipe'], env, ...options });
