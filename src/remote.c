@@ -387,7 +387,7 @@ enum jail_code remote_read(struct jail_run *run, const char *text, size_t size, 
     code = error_set(error, JAIL_PROTOCOL, "the sandbox's answer is no result: it is not an object");
   else if (!json_members(&in.doc, 0, member_names, in.at, MEMBER_COUNT))
     code = error_set(error, JAIL_PROTOCOL, "the sandbox's answer is no result: it has a member twice");
-  else if (in.at[STATUS] < 0 && in.at[EXIT_CODE] < 0 && in.at[STDOUT] < 0)
+  else if (in.at[STATUS] < 0 && in.at[EXIT_CODE] < 0)
     code = error_set(error, JAIL_PROTOCOL, "the sandbox's answer is no result: it has neither status nor exitCode");
   else if (!read_members(&in, &isolation))
     code = error_set(error, JAIL_PROTOCOL, "the sandbox's answer is no result: its `%s` is wrong", in.wrong);

@@ -164,6 +164,10 @@ describe('answers', () => {
       const late = await run(raw(200, { ...old, exitCode: null, timedOut: true }));
       assert.deepEqual([late.status, late.timedOut, late.exitCode], ['timeout', true, null]);
     });
+    it('output alone is no result, and no failure of the code', async () => {
+      const { exitCode: _, ...rest } = old;
+      assert.equal((await errorOf(run(raw(200, rest)))).code, 'ERR_JAIL_PROTOCOL');
+    });
     it('does not pass where isolation is asked for', async () => {
       const error = await errorOf(run(raw(200, old), { ...JOB, minIsolation: 'process' }));
       assert.equal(error.code, 'ERR_JAIL_ISOLATION');

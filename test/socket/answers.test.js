@@ -142,6 +142,7 @@ describe('a bad answer is an error with a code', () => {
     ['a null', writing('null\n'), PROTOCOL, /not an object/],
     ['a list', writing('[]\n'), PROTOCOL, /not an object/],
     ['an empty object', writing('{}\n'), PROTOCOL, /neither status nor exitCode/],
+    ['output alone', writing('{"stdout":"a","stderr":""}\n'), PROTOCOL, /neither status nor exitCode/],
     ['another run’s id', ({ job, socket }) => socket.end(text({ ...job, id: 'another' })), PROTOCOL, /`id`/],
     ['`ok` twice', changed((whole) => whole.replace('{', '{"ok":true,')), PROTOCOL, /twice/],
     ['ok that is not its status', ({ job, socket }) => socket.end(text(job, { ok: false })), PROTOCOL, /`ok`/],
