@@ -18,8 +18,8 @@ Phases; all of them, one after the other, without PHASE:
   build      the image, with Docker here or with Cloud Build (which then does the rest)
   revision   the new revision, without traffic (a first one: callable by its owners alone)
   smoke      infra/gcp/smoke.sh against it: from inside the jail, nothing may be reachable
-  traffic    only now it gets the traffic, the tag "proven", and callers their right to call;
-             on its own it wants SANDBOX_REVISION, the one that the smoke test called shut
+  traffic    only now it gets all the traffic and the one tag, "proven", and callers their right
+             to call; alone it wants SANDBOX_REVISION, the one that the smoke test called shut
   check      changes nothing: is everything there that prepare makes?
 
   --dry-run  reads, and says what it would change
@@ -218,7 +218,7 @@ smoke() {
     say '  would run: infra/gcp/smoke.sh'
   else
     SANDBOX_REVISION=$(asked_revision)
-    PROJECT_ID=$PROJECT "$HERE/smoke.sh"
+    PROJECT_ID=$PROJECT "$HERE/smoke.sh" --candidate
   fi
 }
 
@@ -242,9 +242,9 @@ traffic() {
   # By its name: another deployment may have made a newer one meanwhile.
   [ "$(asked_revision)" = "$proven" ] ||
     fail "another deployment came between: $proven was proven, and $(asked_revision) would be asked now. Run this again"
-  if ! is_proven || [ "$(serving)" != "$proven" ] || [ -n "$(tagged smoke)" ]; then
-    change gcloud run services update-traffic "$SERVICE" --region="$REGION" --to-revisions="$proven=100" \
-      --update-tags="proven=$proven" --remove-tags=smoke
+  # It alone: what has another tag can be called as well, and has not been proven.
+  if [ "$(traffic_of "$SERVICE" | sort)" != "$(printf '%s\n' "$proven,,proven" "$proven,100," | sort)" ]; then
+    change gcloud run services update-traffic "$SERVICE" --region="$REGION" --to-revisions="$proven=100" --set-tags="proven=$proven"
   fi
   if [ "$SANDBOX_AUTH" = token ] && ! is_public; then
     change gcloud run services add-iam-policy-binding "$SERVICE" --region="$REGION" --member=allUsers --role=roles/run.invoker

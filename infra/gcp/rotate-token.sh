@@ -48,7 +48,7 @@ prove() {
     return
   fi
   revision=$(asked_revision)
-  PROJECT_ID=$PROJECT "$HERE/smoke.sh"
+  PROJECT_ID=$PROJECT "$HERE/smoke.sh" --candidate
   PROJECT_ID=$PROJECT SANDBOX_REVISION=$revision "$HERE/deploy-sandbox.sh" traffic
 }
 

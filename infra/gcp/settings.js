@@ -118,7 +118,7 @@ function judgeRevision(revision, { check, account, project }) {
   );
 }
 
-function judgeService({ service, servicePolicy, revisions }, wanted) {
+function judgeService({ service, servicePolicy, revisions, candidate }, wanted) {
   const { check, auth, ingress } = wanted;
   const annotations = service?.metadata?.annotations ?? {};
   const open = members(servicePolicy).some((member) => BY_HAND.test(member));
@@ -132,7 +132,9 @@ function judgeService({ service, servicePolicy, revisions }, wanted) {
         ? `gcloud run services update ${names.service} --invoker-iam-check`
         : `gcloud run services remove-iam-policy-binding ${names.service} --member=allUsers (or allAuthenticatedUsers) --role=roles/run.invoker; or, if the token alone is to guard it: SANDBOX_AUTH=token`,
     );
-  const reached = [...new Set(list(service?.status?.traffic).map((target) => target.revisionName))];
+  const all = [...new Set(list(service?.status?.traffic).map((target) => target.revisionName))];
+  // With a candidate, the others will not be reached any more once it has the traffic.
+  const reached = candidate === undefined ? all : all.filter((name) => name === candidate);
   check('something of it can be reached', reached.length > 0 && !reached.includes(undefined), REDEPLOY);
   for (const name of reached) {
     const revision = list(revisions).find((one) => one?.metadata?.name === name);

@@ -7,7 +7,7 @@ SELF=smoke.sh MODE=act
 
 usage() {
   cat <<'END'
-usage: infra/gcp/smoke.sh [--settings | --ground] [--collect FOLDER | --judge FOLDER] [--dry-run]
+usage: infra/gcp/smoke.sh [--settings | --ground | --candidate] [--collect FOLDER | --judge FOLDER] [--dry-run]
 
 Proves that the deployed sandbox service is shut, and changes nothing:
   1. its settings, of the service, each revision that can be reached, the network,
@@ -23,6 +23,8 @@ none has it, the one that serves; and says which.
                      made, for nobody else; it holds the token then, and is yours to remove
   --judge FOLDER     only judge and ask, without gcloud
   --ground           the settings of the network and the accounts alone, before there is a service
+  --candidate        of the revisions the one alone that it asks: the others are about to lose
+                     traffic and tags (deploy-sandbox.sh)
   --dry-run          say what would be read and asked, and do neither
   --help
 
@@ -34,12 +36,13 @@ SANDBOX_INGRESS (all), as for deploy-sandbox.sh; and
 END
 }
 
-PART=both SETTINGS=0 GROUND=0 FOLDER=
+PART=both SETTINGS=0 GROUND=0 CANDIDATE=0 FOLDER=
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage && exit 0 ;;
     --settings) SETTINGS=1 ;;
     --ground) GROUND=1 SETTINGS=1 ;;
+    --candidate) CANDIDATE=1 ;;
     --dry-run) MODE=dry ;;
     --collect | --judge)
       PART=${1#--} FOLDER=${2:-}
@@ -86,6 +89,10 @@ collect_service() {
   has_service "$SERVICE" || fail "there is no $SERVICE in $REGION; infra/gcp/deploy-sandbox.sh makes it"
   read_json service gcloud run services describe "$SERVICE" --region="$REGION"
   read_json servicePolicy gcloud run services get-iam-policy "$SERVICE" --region="$REGION"
+  asked_revision >"$FOLDER/revision"
+  [ "$(wc -w <"$FOLDER/revision")" -eq 1 ] ||
+    fail "no revision of $SERVICE has the tag smoke, and not one alone has the traffic; infra/gcp/deploy-sandbox.sh makes a new one"
+  if [ "$CANDIDATE" = 1 ]; then printf '"%s"\n' "$(cat "$FOLDER/revision")" >"$FOLDER/candidate.json"; fi
   # A revision that has only a tag can be called as well.
   while IFS=, read -r revision _; do
     [ -z "$revision" ] || read_json "revision-$revision" gcloud run revisions describe "$revision" --region="$REGION"
@@ -96,9 +103,6 @@ EOF
 
 collect_access() {
   local url smoke version identity=()
-  asked_revision >"$FOLDER/revision"
-  [ "$(wc -w <"$FOLDER/revision")" -eq 1 ] ||
-    fail "no revision of $SERVICE has the tag smoke, and not one alone has the traffic; infra/gcp/deploy-sandbox.sh makes a new one"
   url=$(describe "$SERVICE" status.url)
   smoke=$(gcloud run services describe "$SERVICE" --region="$REGION" --flatten='status.traffic[]' \
     --format='csv[no-heading](status.traffic.tag,status.traffic.url)' | sed -n 's/^smoke,//p')

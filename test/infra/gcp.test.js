@@ -263,6 +263,29 @@ describe('a next revision', () => {
     assert.deepEqual(run.changes, []);
   });
 
+  it('replaces one that is open, and what only a tag makes reachable', async () => {
+    const it = await deployed();
+    const [revision] = it.project.revisions;
+    revision.metadata.annotations['run.googleapis.com/execution-environment'] = 'gen2';
+    it.project.services[0].status.traffic.push({ revisionName: revision.metadata.name, tag: 'canary' });
+    const open = await it.run(SMOKE);
+    assert.equal(open.status, 1);
+    assert.match(open.out, /WRONG .*gVisor/);
+    const green = await it.run(SANDBOX, [], NEW);
+    assert.equal(green.status, 0, green.out);
+    const names = it.project.services[0].status.traffic.map((one) => one.revisionName);
+    assert.deepEqual([...new Set(names)], [revisionOf(it.project, 'registry.example')]);
+    assert.equal((await it.run(SMOKE)).status, 0);
+  });
+
+  it('that is open itself is not called shut for being a candidate', async () => {
+    const it = await deployed();
+    it.project.revisions[0].spec.timeoutSeconds = 300;
+    const run = await it.run(SMOKE, ['--candidate']);
+    assert.equal(run.status, 1);
+    assert.match(run.out, /WRONG .*given up after 15 s/);
+  });
+
   it('what was changed by hand is made again', async () => {
     for (const change of [
       (project) =>
