@@ -154,4 +154,35 @@ const DASHBOARD = 'scripts/deploy-gcp.sh';
 const SMOKE = 'infra/gcp/smoke.sh';
 const ROTATE = 'infra/gcp/rotate-token.sh';
 
-module.exports = { newProject, ID, DIGEST, ROOT, SANDBOX, DASHBOARD, SMOKE, ROTATE };
+/** A project in which the sandbox serves: deployed once, then copied. @type {any} */
+let served;
+async function deployed() {
+  if (!served) {
+    const first = newProject();
+    const run = await first.run(SANDBOX);
+    if (run.status !== 0) throw new Error(run.out);
+    served = first.project;
+  }
+  return newProject(served);
+}
+
+const argvOf = (run, command) => run.log.find((one) => one.command === command)?.argv ?? [];
+const trafficOf = (project, name = 'opendoor-sandbox') =>
+  project.services.find((one) => one.metadata.name === name).status.traffic.filter((one) => one.percent);
+const revisionOf = (project, image) =>
+  project.revisions.findLast((one) => one.spec.containers[0].image.includes(image))?.metadata.name;
+
+module.exports = {
+  argvOf,
+  deployed,
+  newProject,
+  revisionOf,
+  trafficOf,
+  ID,
+  DIGEST,
+  ROOT,
+  SANDBOX,
+  DASHBOARD,
+  SMOKE,
+  ROTATE,
+};
