@@ -3,6 +3,7 @@
 // used. What stands where: test/environments.test.js.
 
 const assert = require('node:assert/strict');
+const fs = require('node:fs');
 const { describe, it } = require('node:test');
 const { ENVIRONMENTS, look, start, whyNot, without } = require('./environments/environments.js');
 const { untrue } = require('./environments/probes.js');
@@ -22,6 +23,33 @@ describe('fewer rights', { skip: whyNot() }, () => {
       assert.deepEqual(left, []);
     });
   }
+
+  // Where cells have a folder on disk, what a killed keeper left there is removed.
+  it('a folder that only has such a name, or stands beside, is left alone', async () => {
+    const uid = 65534;
+    const folders = {
+      stale: '/tmp/.code-jail-scratch-staleX',
+      alike: '/tmp/.code-jail-scratch-alikeX',
+      longer: '/tmp/.code-jail-scratch-alikeXX',
+      another: `/tmp/code-jail-${process.pid}`,
+    };
+    try {
+      for (const [name, folder] of Object.entries(folders)) {
+        fs.mkdirSync(`${folder}/1`, { recursive: true });
+        fs.writeFileSync(`${folder}/1/file`, 'mine');
+        if (name === 'stale') fs.writeFileSync(`${folder}/of-a-keeper`, '');
+        for (const one of fs.readdirSync(folder)) fs.chownSync(`${folder}/${one}`, uid, uid);
+        fs.chownSync(folder, uid, uid);
+      }
+      const seen = await look(ENVIRONMENTS['user, no user namespaces']);
+      assert.equal(seen.status, 'ok', JSON.stringify(seen));
+      const left = Object.entries(folders).filter(([, folder]) => fs.existsSync(`${folder}/1/file`));
+      assert.deepEqual(left.map(([name]) => name).sort(), ['alike', 'another', 'longer']);
+      assert.ok(!fs.existsSync(folders.stale));
+    } finally {
+      for (const folder of Object.values(folders)) fs.rmSync(folder, { recursive: true, force: true });
+    }
+  });
 
   it('a mount that is refused half-way is rolled back, not continued', async () => {
     // unshare and clone with new namespaces both go; mount alone is refused.

@@ -18,7 +18,9 @@
 #include <unistd.h>
 
 enum { DEPTH_MAX = 32, ENTRIES_MAX = 4096, CLOSE_MS = 500 };
-#define PREFIX "code-jail-"
+#define NAME ".code-jail-scratch-XXXXXX"
+#define PREFIX_LENGTH (sizeof NAME - sizeof "XXXXXX")
+#define MARK "of-a-keeper" // in each such folder: what has another's content is never swept
 
 static int base = -1; // of all folders; written by the main thread before there is another
 static char base_path[CELL_SCRATCH_MAX];
@@ -87,7 +89,7 @@ static void sweep(int top, const char *prefix, uint64_t limit_ms) {
       return;
     }
     for (struct dirent *item; (item = readdir(dir));) {
-      if (is_dots(item->d_name) || strncmp(item->d_name, prefix, strlen(prefix)))
+      if (is_dots(item->d_name) || strncmp(item->d_name, prefix, strlen(prefix)) || !strcmp(item->d_name, MARK))
         continue;
       if (limit_ms ? now_ms() > until : closing)
         break;
@@ -119,6 +121,20 @@ static void *sweeper(void *unused) {
 
 // ---- the folder of all folders ----
 
+// Made by a keeper, and nobody else's that is only named alike.
+static bool is_ours(int fd) {
+  struct stat folder, mark;
+  return fstat(fd, &folder) == 0 && folder.st_uid == geteuid() && fstatat(fd, MARK, &mark, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISREG(mark.st_mode) && mark.st_uid == geteuid();
+}
+
+// The mark goes last: what could not be swept in time is still ours.
+static void remove_swept(int fd, int at, const char *name) {
+  unlinkat(fd, MARK, 0);
+  if (unlinkat(at, name, AT_REMOVEDIR) < 0)
+    (void)mknodat(fd, MARK, S_IFREG, 0);
+}
+
 // A lock tells whether its keeper still lives: the kernel drops it with the process.
 static void remove_stale(const char *place) {
   int top = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -129,15 +145,14 @@ static void remove_stale(const char *place) {
     return;
   }
   for (struct dirent *item; (item = readdir(dir));) {
-    struct stat status;
-    if (strncmp(item->d_name, PREFIX, strlen(PREFIX)))
+    if (strlen(item->d_name) != sizeof NAME - 1 || strncmp(item->d_name, NAME, PREFIX_LENGTH))
       continue;
     int fd = open_folder(top, item->d_name);
     if (fd < 0)
       continue;
-    if (fstat(fd, &status) == 0 && status.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    if (is_ours(fd) && flock(fd, LOCK_EX | LOCK_NB) == 0) {
       sweep(fd, "", CLOSE_MS);
-      unlinkat(top, item->d_name, AT_REMOVEDIR);
+      remove_swept(fd, top, item->d_name);
     }
     close(fd);
   }
@@ -145,12 +160,13 @@ static void remove_stale(const char *place) {
 }
 
 static bool open_at(const char *place) {
-  snprintf(base_path, sizeof base_path, "%s/" PREFIX "XXXXXX", place);
+  snprintf(base_path, sizeof base_path, "%s/" NAME, place);
   if (!mkdtemp(base_path))
     return false;
   base = open_folder(AT_FDCWD, base_path);
   // 0711: a cell passes through to its own, and cannot list its siblings'.
-  if (base >= 0 && flock(base, LOCK_SH | LOCK_NB) == 0 && fchmod(base, 0711) == 0)
+  if (base >= 0 && flock(base, LOCK_SH | LOCK_NB) == 0 && fchmod(base, 0711) == 0 &&
+      mknodat(base, MARK, S_IFREG, 0) == 0)
     return true;
   if (base >= 0)
     close(base);
@@ -195,7 +211,7 @@ void scratch_close(void) {
   pthread_mutex_lock(&sweeping);
   sweep(base, "", CLOSE_MS);
   pthread_mutex_unlock(&sweeping);
-  rmdir(base_path);
+  remove_swept(base, AT_FDCWD, base_path);
 }
 
 // ---- one cell's ----
