@@ -5,7 +5,7 @@
 
 const { spawnSync } = require('node:child_process');
 const path = require('node:path');
-const { nodeBinary } = require('./node-binary.js');
+const { nodeBinary } = require('./from-npm.js');
 
 const ROOT = path.join(__dirname, '..');
 const PAIRS = ['20:20', '22:22', '24:24', '26:26', '20:26', '26:20'];

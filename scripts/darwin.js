@@ -8,6 +8,7 @@ const { spawnSync } = require('node:child_process');
 const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
+const { zigBinary } = require('./from-npm.js');
 
 const ROOT = path.join(__dirname, '..');
 const all = (dir, names) => names.split(' ').map((name) => `${dir}/${name}.c`);
@@ -29,14 +30,9 @@ const NODE_ARCH = { x86_64: 'x64', aarch64: 'arm64' };
 // Of a Mach-O file, 64 bits, little-endian: its magic is before the type of its processor.
 const CPU = { x86_64: 0x01000007, aarch64: 0x0100000c };
 
-function zig() {
-  const file = path.join(ROOT, 'node_modules', '@ryoppippi', 'zig-linux-x64', 'zig');
-  if (!fs.existsSync(file)) throw new Error('zig is not installed: npm install (it is for Linux x64 alone)');
-  return file;
-}
-
 /** @param {string} include where node_api.h is @param {string} [keep] a folder for darwin-x64 and darwin-arm64 */
 function build(include, keep) {
+  const zig = zigBinary();
   const out = fs.mkdtempSync(path.join(os.tmpdir(), 'darwin-build-'));
   const env = { ...process.env, ZIG_GLOBAL_CACHE_DIR: out, ZIG_LOCAL_CACHE_DIR: out };
   try {
@@ -50,7 +46,7 @@ function build(include, keep) {
         const headers = ['-include', 'src/darwin/port.h', '-Isrc', '-isystem', include];
         headers.push('-isystem', path.join(out, 'include'));
         const flags = ['cc', '-target', `${arch}-macos`, ...FLAGS, ...WARNINGS, ...headers, ...link];
-        const { status, stderr } = spawnSync(zig(), [...flags, ...sources, '-o', file], { cwd: ROOT, env });
+        const { status, stderr } = spawnSync(zig, [...flags, ...sources, '-o', file], { cwd: ROOT, env });
         if (status !== 0) throw new Error(`${arch} ${name}:\n${stderr}`);
         const start = fs.readFileSync(file);
         if (start.readUInt32LE(0) !== 0xfeedfacf || start.readUInt32LE(4) !== CPU[arch])

@@ -12,7 +12,7 @@ const http = require('node:http');
 const net = require('node:net');
 const { setTimeout: sleep } = require('node:timers/promises');
 const { ociConfig, CAPABILITIES } = require('../lib/jailer/bundle.js');
-const { nodeBinary } = require('./node-binary.js');
+const { nodeBinary } = require('./from-npm.js');
 
 const ROOT = path.join(__dirname, '..');
 

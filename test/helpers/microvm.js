@@ -11,7 +11,7 @@ const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { qemuCommand } = require('../../lib/jailer/qemu.js');
-const { nodeBinary } = require('../../scripts/node-binary.js');
+const { nodeBinary } = require('../../scripts/from-npm.js');
 
 const ROOT = path.join(__dirname, '..', '..');
 const CACHE = path.join(ROOT, '.cache', 'microvm');
