@@ -63,7 +63,7 @@ export interface RunRequest {
    */
   timeoutMs?: number;
 
-  /** What the run may use, in MiB: files in its /tmp and page tables included. Default 256, least 16, cap 4096. */
+  /** What the run may use beyond an empty cell, in MiB: files in its /tmp and page tables included. Default 256, least 16, cap 4096. */
   memoryMb?: number;
 
   /**
@@ -281,7 +281,7 @@ export interface JailConfig {
   parked?: number;
   /** `path`: the node to run, default this one. `preload`: modules loaded once, for every run. `modules`: the node_modules folder that has them, default the current folder's. */
   node?: { path?: string; preload?: string[]; modules?: string };
-  /** `path`: default python3 of PATH. `preload`: modules imported once, for every run. */
+  /** `path`: default python3 of PATH, else of /usr/bin or /usr/local/bin. `preload`: modules imported once, for every run. */
   python?: { path?: string; preload?: string[] };
 
   /** Runs at a time. Default: twice the number of cores and at least 4; least 1, cap 512. */
@@ -360,7 +360,7 @@ export type JailErrorCode =
   | 'ERR_JAIL_CONFIG'
   /** The jail could not be started, or died. `retryable` if the code provably never ran. */
   | 'ERR_JAIL_UNAVAILABLE'
-  /** The service refused the token. */
+  /** The service refused the token, or another uid than `socketOwner` listens at the socket. */
   | 'ERR_JAIL_UNAUTHORIZED'
   /** The peer answered something else than a result. */
   | 'ERR_JAIL_PROTOCOL'

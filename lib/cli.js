@@ -21,7 +21,7 @@ run:
   --language javascript|python     default: by extension (.js .mjs .cjs .py)
   --input JSON | @FILE | @-        what the code sees as \`input\` (default null); @- reads it from standard input
   --timeout 5s                     wall time of the code: 500ms, 5s, 1m (default 10s)
-  --memory MiB                     what it may add (default 256)
+  --memory MiB                     what it may use beyond an empty cell (default 256)
   --max-output BYTES               kept per stream, the middle left out (default 1 MiB)
   --env NAME=VALUE                 may be repeated; nothing is inherited
   --min-isolation process|gvisor|microvm
@@ -34,7 +34,7 @@ run:
 serve (the token comes from CODE_SANDBOX_TOKEN; docs/production.md has the other variables):
   --port PORT                      default: PORT, or 8080; 0 for any
   --host ADDRESS                   default: CODE_SANDBOX_HOST, or 127.0.0.1
-  --socket PATH                    a Unix socket instead, for HTTP as well
+  --socket PATH                    HTTP on a Unix socket instead, for a proxy in front
   --user UID                       as root: serve under this uid, with cells under others
 
 verify (without --url and --socket: the jail that the environment selects):
@@ -47,7 +47,7 @@ verify (without --url and --socket: the jail that the environment selects):
 
 jailer (docs/jailer.md has the variables of the environment):
   --socket PATH                    where to listen, 0600; or by systemd's socket activation
-  --engine firecracker|gvisor|local
+  --engine firecracker|gvisor|local   (qemu: for tests, docs/firecracker.md)
   --uid UID                        who may ask; may be repeated (default: root and its own)
   --metrics PORT | PATH            GET /metrics and /readyz, on loopback or a Unix socket
 
@@ -294,6 +294,10 @@ async function dispatch(argv) {
   if (command === 'serve' && rest.length === 0) return serveCommand(values);
   if (command === 'jailer' && rest.length === 0) {
     const { socket, engine, metrics, uid: uids } = /** @type {any} */ (values);
+    const { ENGINES, NAMES } = require('./jailer/engines.js');
+    const chosen = engine ?? process.env.CODE_JAIL_ENGINE;
+    if (!chosen || !Object.hasOwn(ENGINES, chosen))
+      throw new UsageError(`--engine ${chosen ? `${chosen}: ` : 'is missing: '}one of ${NAMES.join(', ')} is expected`);
     return require('./jailer/serve.js').serveJailer({ socket, engine, metrics, uids });
   }
   if (command === 'doctor' && rest.length === 0) return doctorCommand(values);
@@ -326,7 +330,8 @@ async function main(argv) {
     process.stderr.write(`${colour.red(error.code ?? error.name)}: ${error.message}\n`);
     if (error.code === 'ERR_JAIL_INVALID_REQUEST') process.exitCode = 2;
     else {
-      process.stderr.write('`code-jail doctor` tells what stands on this host, and what helps.\n');
+      if (/^ERR_JAIL_(CONFIG|UNAVAILABLE|ISOLATION)$/.test(error.code) && argv[0] !== 'jailer' && argv[0] !== 'serve')
+        process.stderr.write('`code-jail doctor` tells what stands on this host, and what helps.\n');
       process.exitCode = 125;
     }
   }

@@ -65,6 +65,7 @@ function setup() {
     onFallback: (why) => say(`${why}\nsetup: the machine’s shared libcurl is used instead`),
   });
   build({ onStart: () => say('building the native parts') });
+  if (!quiet) say('ready');
 }
 
 try {

@@ -37,7 +37,7 @@ describe('fewer rights', { skip: whyNot() }, () => {
       for (const [name, folder] of Object.entries(folders)) {
         fs.mkdirSync(`${folder}/1`, { recursive: true });
         fs.writeFileSync(`${folder}/1/file`, 'mine');
-        if (name === 'stale') fs.writeFileSync(`${folder}/of-a-keeper`, '');
+        if (name === 'stale') fs.writeFileSync(`${folder}/.of-a-keeper`, '');
         for (const one of fs.readdirSync(folder)) fs.chownSync(`${folder}/${one}`, uid, uid);
         fs.chownSync(folder, uid, uid);
       }

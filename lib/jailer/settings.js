@@ -44,7 +44,9 @@ function readUids(uids) {
 function readSettings(env, given) {
   const engine = given.engine ?? env.CODE_JAIL_ENGINE;
   if (!engine || !Object.hasOwn(ENGINES, engine))
-    throw misconfigured(`--engine is ${JSON.stringify(engine ?? null)}; it must be one of ${NAMES.join(', ')}`);
+    throw misconfigured(
+      `--engine is ${engine ? JSON.stringify(engine) : 'missing'}; it must be one of ${NAMES.join(', ')}`,
+    );
   const socket = given.socket ?? env.CODE_JAIL_SOCKET;
   const uids = given.uids ?? (env.CODE_JAIL_UIDS ? env.CODE_JAIL_UIDS.split(',') : []);
   /** @type {Record<string, unknown>} */

@@ -20,7 +20,7 @@
 enum { DEPTH_MAX = 32, ENTRIES_MAX = 4096, CLOSE_MS = 500 };
 #define NAME ".code-jail-scratch-XXXXXX"
 #define PREFIX_LENGTH (sizeof NAME - sizeof "XXXXXX")
-#define MARK "of-a-keeper" // in each such folder: what has another's content is never swept
+#define MARK ".of-a-keeper" // in each such folder: what has another's content is never swept
 
 static int base = -1; // of all folders; written by the main thread before there is another
 static char base_path[CELL_SCRATCH_MAX];

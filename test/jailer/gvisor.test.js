@@ -8,6 +8,7 @@ const fs = require('node:fs');
 const os = require('node:os');
 const { before, after, describe, it } = require('node:test');
 const { createJail } = require('../../lib/index.js');
+const { verify } = require('../../lib/verify.js');
 const { whyNot } = require('../../scripts/in-gvisor.js');
 const cases = require('../cases.js');
 const { descendants, survivors, until } = require('../helpers/baseline.js');
@@ -85,6 +86,15 @@ result = [opened, len(os.listdir('/proc')), os.readlink('/proc/self/fd/0') if os
       ),
       /^(EPERM|EACCES|UND_ERR_\w+)$/,
     );
+  });
+
+  it('code-jail verify finds it shut', async () => {
+    const report = await verify({ socket: jailer.file, expect: 'gvisor' }, { loopMs: 500 });
+    assert.deepEqual(
+      report.checks.filter((one) => !one.ok),
+      [],
+    );
+    assert.deepEqual([report.ok, report.backend, report.isolation], [true, 'socket', 'gvisor']);
   });
 
   it('each job finds nothing of the one before', async () => {
