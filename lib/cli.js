@@ -294,10 +294,8 @@ async function dispatch(argv) {
   if (command === 'serve' && rest.length === 0) return serveCommand(values);
   if (command === 'jailer' && rest.length === 0) {
     const { socket, engine, metrics, uid: uids } = /** @type {any} */ (values);
-    const { ENGINES, NAMES } = require('./jailer/engines.js');
-    const chosen = engine ?? process.env.CODE_JAIL_ENGINE;
-    if (!chosen || !Object.hasOwn(ENGINES, chosen))
-      throw new UsageError(`--engine ${chosen ? `${chosen}: ` : 'is missing: '}one of ${NAMES.join(', ')} is expected`);
+    const fault = require('./jailer/settings.js').faultOfEngine(engine);
+    if (fault) throw new UsageError(fault);
     return require('./jailer/serve.js').serveJailer({ socket, engine, metrics, uids });
   }
   if (command === 'doctor' && rest.length === 0) return doctorCommand(values);

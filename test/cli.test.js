@@ -155,6 +155,11 @@ describe('code-jail run', () => {
 
   it('an unknown option is named plainly', async () => {
     assert.match((await cli(['run', 'a.js', '--fast'])).err, /^code-jail: --fast: there is no such option\n/);
+    for (const args of [['jailer', '--engine', 'kvm'], ['jailer']]) {
+      const { code, err } = await cli(args);
+      assert.equal(code, 2);
+      assert.match(err, /^code-jail: --engine is ("kvm"|missing); it must be one of firecracker, gvisor, local\n/);
+    }
     assert.match((await cli(['run', 'a.js', '--input', '-5'])).err, /^code-jail: --input: write --input=VALUE/);
   });
 

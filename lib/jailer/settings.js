@@ -36,6 +36,12 @@ function readUids(uids) {
   return uids.map((text) => readNumber('--uid', text, 0, 0xfffffffe));
 }
 
+/** What is wrong with it; '' if nothing. @param {string | undefined} engine */
+function faultOfEngine(engine = process.env.CODE_JAIL_ENGINE) {
+  if (engine && Object.hasOwn(ENGINES, engine)) return '';
+  return `--engine is ${engine ? JSON.stringify(engine) : 'missing'}; it must be one of ${NAMES.join(', ')}`;
+}
+
 /**
  * @param {NodeJS.ProcessEnv} env
  * @param {{ socket?: string, engine?: string, metrics?: string, uids?: string[] }} given wins over env
@@ -43,10 +49,8 @@ function readUids(uids) {
  */
 function readSettings(env, given) {
   const engine = given.engine ?? env.CODE_JAIL_ENGINE;
-  if (!engine || !Object.hasOwn(ENGINES, engine))
-    throw misconfigured(
-      `--engine is ${engine ? JSON.stringify(engine) : 'missing'}; it must be one of ${NAMES.join(', ')}`,
-    );
+  const fault = faultOfEngine(engine);
+  if (fault) throw misconfigured(fault);
   const socket = given.socket ?? env.CODE_JAIL_SOCKET;
   const uids = given.uids ?? (env.CODE_JAIL_UIDS ? env.CODE_JAIL_UIDS.split(',') : []);
   /** @type {Record<string, unknown>} */
@@ -59,4 +63,4 @@ function readSettings(env, given) {
   return settings;
 }
 
-module.exports = { readSettings };
+module.exports = { readSettings, faultOfEngine };
