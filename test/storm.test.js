@@ -98,6 +98,19 @@ describe('a host of a special kind', () => {
   });
 });
 
+// Once the next cells are parked, each a descriptor and a process: nothing comes or goes any more.
+async function atRest() {
+  const same = (one, other) => ['fds', 'processes', 'threads'].every((what) => one[what] === other[what]);
+  let last = measure();
+  for (let since = Date.now(); Date.now() - since < 500 * slack(); ) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const now = measure();
+    if (!same(now, last)) since = Date.now();
+    last = now;
+  }
+  return last;
+}
+
 describe('loading, over and over', () => {
   const main = require.resolve('../lib/index.js');
 
@@ -109,7 +122,7 @@ describe('loading, over and over', () => {
       const jail = createJail({ parked: 1 });
       require('node:worker_threads').parentPort.postMessage('loaded');
       for (let i = 0; i < 4; i++) jail.runCode({ language: 'javascript', code: 'for (;;) {}', timeoutMs: 20000 }).catch(() => {});`;
-    const before = measure();
+    const before = await atRest();
     for (let round = 0; round < 2; round++)
       await Promise.all(
         Array.from({ length: 8 }, async (_, i) => {
@@ -133,7 +146,7 @@ describe('loading, over and over', () => {
       return require(main);
     };
     assert.equal((await again().runCode({ language: 'javascript', code: 'return 1' })).result, 1);
-    const before = measure();
+    const before = await atRest();
     for (let i = 0; i < 200; i++) {
       const { runCode, createJail, JailError } = again();
       assert.equal((await runCode({ language: 'javascript', code: 'return input', input: i })).result, i);
