@@ -23,7 +23,8 @@ const HOSTILE = {
   },
   floods: {
     language: 'javascript',
-    code: 'const b = Buffer.alloc(1 << 16, 97); for (;;) require("fs").writeSync(1, b)',
+    // in pieces so small that its deadline comes before its 64 MiB are full
+    code: 'const b = Buffer.alloc(1 << 9, 97); for (;;) require("fs").writeSync(1, b)',
   },
 };
 const TIMEOUT_MS = 50;

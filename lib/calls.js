@@ -282,10 +282,35 @@ function reasonOf(signal) {
 }
 
 /**
- * After addon.submit: the call is under way, or this throws why it is not.
- * @param {Call} call @param {any} failure @param {AbortSignal | null} signal not aborted
+ * Hands a request over. The call is under way, or this throws why it is not.
+ *
+ * @param {Call} call @param {import('./options.js').Request} request
+ * @param {AbortSignal | null} signal not aborted
+ * @param {number} flags beside those that the request has
+ * @param {number} minIsolation that the peer has to prove: 1 + its index, 0 for none
+ * @param {string | null} id for the peer @param {string | null} headers as C takes them
  */
-function submitted(call, failure, signal) {
+function submit(call, request, signal, flags, minIsolation, id, headers) {
+  const failure = native
+    .load()
+    .submit(
+      call.handle,
+      call.ticket,
+      request.language,
+      request.code,
+      request.input,
+      request.env,
+      request.tenant,
+      request.timeoutMs,
+      request.memoryMb,
+      request.maxOutputBytes,
+      request.maxResultBytes,
+      request.maxResultNodes,
+      flags | flagsOf(request),
+      minIsolation,
+      id,
+      headers,
+    );
   if (failure !== undefined) throw toError(failure, call.backend);
   calls.set(call.ticket, call);
   if (signal !== null) {
@@ -324,4 +349,4 @@ function connect() {
   return client;
 }
 
-module.exports = { FLAGS, STARTS, STATUSES, Call, connect, flagsOf, submitted, ask, letGo, reasonOf };
+module.exports = { FLAGS, STARTS, STATUSES, Call, connect, submit, ask, letGo, reasonOf };

@@ -3,7 +3,7 @@
 
 const fs = require('node:fs');
 const path = require('node:path');
-const { FLAGS, Call, connect, flagsOf, submitted, ask } = require('./calls.js');
+const { FLAGS, Call, connect, submit, ask } = require('./calls.js');
 const { JailError } = require('./errors.js');
 const { bootsWithoutKeeper } = require('./local-darwin.js');
 const native = require('./native.js');
@@ -108,25 +108,7 @@ class Local {
       );
     if (request.language === 1 && !this.hasPython) throw noPython();
     const call = new Call('local', this.handle, resolve, reject, request.id, request.asText, request.output);
-    const failure = this.addon.submit(
-      this.handle,
-      call.ticket,
-      request.language,
-      request.code,
-      request.input,
-      request.env,
-      request.tenant,
-      request.timeoutMs,
-      request.memoryMb,
-      request.maxOutputBytes,
-      request.maxResultBytes,
-      request.maxResultNodes,
-      (request.minIsolation === 0 ? FLAGS.process : 0) | flagsOf(request),
-      0,
-      null,
-      null,
-    );
-    submitted(call, failure, signal);
+    submit(call, request, signal, request.minIsolation === 0 ? FLAGS.process : 0, 0, null, null);
   }
 
   /** @param {string[]} languages @returns {Promise<void>} */

@@ -1,7 +1,7 @@
 'use strict';
 // A jail elsewhere: what its calls have in common, whatever way they take.
 
-const { Call, connect, flagsOf, submitted, ask } = require('./calls.js');
+const { Call, connect, submit, ask } = require('./calls.js');
 const { JailError } = require('./errors.js');
 const native = require('./native.js');
 
@@ -34,25 +34,7 @@ class Remote {
   submit(request, signal, resolve, reject, headers) {
     this.assertOpen();
     const call = new Call(this.backend, this.handle, resolve, reject, request.id, request.asText, request.output);
-    const failure = this.addon.submit(
-      this.handle,
-      call.ticket,
-      request.language,
-      request.code,
-      request.input,
-      request.env,
-      request.tenant,
-      request.timeoutMs,
-      request.memoryMb,
-      request.maxOutputBytes,
-      request.maxResultBytes,
-      request.maxResultNodes,
-      flagsOf(request),
-      request.minIsolation + 1,
-      request.id,
-      headers,
-    );
-    submitted(call, failure, signal);
+    submit(call, request, signal, 0, request.minIsolation + 1, request.id, headers);
   }
 
   /** Opens a connection. @returns {Promise<void>} */

@@ -35,7 +35,7 @@ async function main() {
     const end = new AbortController();
     running.set(number, end);
     try {
-      const job = readJob(await parseBody(Buffer.concat([line, NUL])), limits, isolation, {});
+      const job = readJob(await parseBody(Buffer.concat([line, NUL]), 'the line'), limits, isolation, {});
       job.asText = true;
       end.signal.throwIfAborted();
       const run = await new Promise((resolve, reject) => local.run(job, end.signal, resolve, reject));

@@ -20,8 +20,8 @@ const wrong = (why) => new JailError('ERR_JAIL_PROTOCOL', `the engine's answer i
 /** @param {Buffer} answer @returns {Promise<Map<string, Buffer>>} the members' text, by name */
 async function membersOf(answer) {
   const text = Buffer.concat([answer, NUL]);
-  const marks = await splitMembers(text).catch((error) => {
-    throw wrong(error.message.replace(/^the body /, 'it '));
+  const marks = await splitMembers(text, 'it').catch((error) => {
+    throw wrong(error.message);
   });
   if (!marks) throw wrong('it is not an object, or has too many members');
   const members = new Map();

@@ -106,20 +106,15 @@ class Jailer {
     return true;
   }
 
-  /** @param {Buffer} line */
-  async parse(line) {
-    try {
-      return await parseBody(line);
-    } catch (error) {
-      error.message = error.message.replace(/^the body /, 'the line '); // as the service calls it
-      throw error;
-    }
-  }
-
   /** @param {Buffer} line @param {AbortSignal} signal @param {any} facts @returns {Promise<Buffer[]>} */
   async answer(line, signal, facts) {
     const { isolation } = this.engine;
-    const request = readJob(await this.parse(line), this.limits, isolation === 'process' ? null : isolation, facts);
+    const request = readJob(
+      await parseBody(line, 'the line'),
+      this.limits,
+      isolation === 'process' ? null : isolation,
+      facts,
+    );
     if (this.draining) throw leaving();
     const { asText } = request;
     request.asText = true;

@@ -41,7 +41,7 @@ function openGuest() {
 
 /** @param {Buffer} line @param {ReturnType<typeof openGuest>} guest @returns {Promise<string>} */
 async function answer(line, { limits, local }) {
-  const request = readJob(await parseBody(line), limits, null, {});
+  const request = readJob(await parseBody(line, 'the line'), limits, null, {});
   const { asText } = request;
   request.asText = true;
   const run = await new Promise((resolve, reject) => local.run(request, null, resolve, reject));

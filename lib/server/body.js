@@ -62,15 +62,15 @@ const FAULTS = ['', 'is not JSON', 'is not UTF-8', `is more than ${DEPTH} levels
  * Whether it is JSON. Gives way to other work between two slices, so that a large
  * body holds nobody up.
  *
- * @param {Buffer} body
+ * @param {Buffer} body @param {string} what it is, for the error's message
  */
-async function checkBody(body) {
+async function checkBody(body, what) {
   const { scanBody } = native.load();
   const state = Buffer.alloc(256);
   for (let size = 0; ; ) {
     size = Math.min(size + SLICE, body.length);
     const fault = scanBody(state, body, size);
-    if (fault !== 0) throw refusal(400, `the body ${FAULTS[fault]}`);
+    if (fault !== 0) throw refusal(400, `${what} ${FAULTS[fault]}`);
     if (size === body.length) return;
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -79,11 +79,11 @@ async function checkBody(body) {
 /**
  * Where the members of an object are, in text that is JSON: see splitBody in src/addon_body.c.
  *
- * @param {Buffer} body with a NUL behind it
+ * @param {Buffer} body with a NUL behind it @param {string} what it is
  * @returns {Promise<number[] | null | undefined>}
  */
-async function splitMembers(body) {
-  await checkBody(body.subarray(0, -1));
+async function splitMembers(body, what) {
+  await checkBody(body.subarray(0, -1), what);
   return native.load().splitBody(body);
 }
 
@@ -91,12 +91,12 @@ async function splitMembers(body) {
  * The request that a body holds. Its `input` stays the text that it is: it is
  * for the cell to parse, and a hostile one would take this thread seconds.
  *
- * @param {Buffer} body with a NUL behind it
+ * @param {Buffer} body with a NUL behind it @param {string} [what] it is
  * @returns {Promise<{ fields: any, input: string | null }>} input: null where there is none
  */
-async function parseBody(body) {
+async function parseBody(body, what = 'the body') {
   const text = body.subarray(0, -1);
-  const marks = await splitMembers(body);
+  const marks = await splitMembers(body, what);
   if (marks === undefined) return { fields: text.length < OTHER_BYTES ? JSON.parse(text.toString()) : [], input: null };
   if (marks === null) throw refusal(400, 'the request has too many fields');
   const fields = Object.create(null);

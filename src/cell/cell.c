@@ -23,23 +23,7 @@
 #include <unistd.h>
 
 #include "internal.h"
-
-static const char *const layer_names[CELL_LAYER_COUNT] = {
-  [CELL_USER_NAMESPACE] = "user-namespace",
-  [CELL_PID_NAMESPACE] = "pid-namespace",
-  [CELL_MOUNT_NAMESPACE] = "mount-namespace",
-  [CELL_NETWORK_NAMESPACE] = "network-namespace",
-  [CELL_IPC_NAMESPACE] = "ipc-namespace",
-  [CELL_UTS_NAMESPACE] = "uts-namespace",
-  [CELL_OWN_ROOT] = "own-root",
-  [CELL_NO_CAPABILITIES] = "no-capabilities",
-  [CELL_NO_NEW_PRIVS] = "no-new-privs",
-  [CELL_LANDLOCK] = "landlock",
-  [CELL_SECCOMP] = "seccomp",
-  [CELL_RLIMITS] = "rlimits",
-  [CELL_CGROUP] = "cgroup",
-  [CELL_SEPARATE_UID] = "separate-uid",
-};
+#include "layer_names.h"
 
 const char *cell_layer_name(enum cell_layer layer) {
   return (unsigned)layer < CELL_LAYER_COUNT ? layer_names[layer] : "unknown";

@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 
 #include "../../src/cell/internal.h"
+#include "bpf.h"
 
 #if defined(__x86_64__)
 #define NATIVE AUDIT_ARCH_X86_64
@@ -33,7 +34,6 @@ enum { SELF = 7, PASS = SECCOMP_RET_ALLOW };
 #define EPERM_ (SECCOMP_RET_ERRNO | EPERM)
 #define ENOSYS_ (SECCOMP_RET_ERRNO | ENOSYS)
 #define KILL_ SECCOMP_RET_KILL_PROCESS
-#define MALFORMED 0xdeadbeef
 
 static struct sock_filter seal[CELL_FILTER_MAX], small[CELL_FILTER_MAX];
 static int seal_length, small_length, points, failures;
@@ -44,44 +44,10 @@ static void point(bool good, const char *name) {
   failures += !good;
 }
 
-// The part of classic BPF that the kernel's constant-action walk knows, too:
-// any other instruction would make a call slow for every caller.
-static uint32_t run(const struct sock_filter *code, int length, const struct seccomp_data *data) {
-  uint32_t a = 0;
-  steps = 0;
-  for (int at = 0; at < length; at++, steps++) {
-    const struct sock_filter *it = &code[at];
-    switch (it->code) {
-    case BPF_LD | BPF_W | BPF_ABS:
-      if (it->k % 4 || it->k + 4 > sizeof *data)
-        return MALFORMED;
-      memcpy(&a, (const char *)data + it->k, 4);
-      break;
-    case BPF_JMP | BPF_JA:
-      at += (int)it->k;
-      break;
-    case BPF_JMP | BPF_JEQ | BPF_K:
-      at += a == it->k ? it->jt : it->jf;
-      break;
-    case BPF_JMP | BPF_JGE | BPF_K:
-      at += a >= it->k ? it->jt : it->jf;
-      break;
-    case BPF_JMP | BPF_JSET | BPF_K:
-      at += a & it->k ? it->jt : it->jf;
-      break;
-    case BPF_RET | BPF_K:
-      return it->k;
-    default:
-      return MALFORMED;
-    }
-  }
-  return MALFORMED; // ran off the end
-}
-
 static uint32_t call6(const struct sock_filter *code, int length, uint32_t number, const uint64_t *arguments) {
   struct seccomp_data data = {.nr = (int)number, .arch = NATIVE};
   memcpy(data.args, arguments, sizeof data.args);
-  return run(code, length, &data);
+  return bpf_run(code, length, &data, &steps);
 }
 
 #define SEALED(number, ...) call6(seal, seal_length, number, (uint64_t[6]){__VA_ARGS__})
@@ -108,7 +74,7 @@ static void test_table(void) {
     const struct cell_syscall *entry = named(number);
     uint32_t answer = SEALED(number, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull, ~0ull);
     const char *rule = entry ? cell_rule_name(entry->rule) : "ENOSYS";
-    total = total && answer != MALFORMED;
+    total = total && answer != BPF_MALFORMED;
     if (!entry)
       unknown = unknown && answer == ENOSYS_;
     if (!strcmp(rule, "allowed"))
@@ -135,12 +101,12 @@ static void test_architectures(void) {
   bool foreign = true, x32 = true, beyond = true;
   for (uint32_t number = 0; number < 512; number++) {
     struct seccomp_data data = {.nr = (int)number, .arch = FOREIGN};
-    foreign = foreign && run(seal, seal_length, &data) == KILL_;
+    foreign = foreign && bpf_run(seal, seal_length, &data, &steps) == KILL_;
     x32 = x32 && SEALED(0x40000000u | number, 0) == KILL_;
     beyond = beyond && SEALED(512 + number * 1000, 0) == ENOSYS_;
   }
   struct seccomp_data none = {.nr = __NR_read, .arch = 0};
-  point(foreign && run(seal, seal_length, &none) == KILL_, "another architecture kills");
+  point(foreign && bpf_run(seal, seal_length, &none, &steps) == KILL_, "another architecture kills");
   point(x32 && SEALED(0xffffffff, 0) == KILL_, "x32 kills");
   point(beyond, "numbers beyond the table answer ENOSYS");
 }
@@ -223,7 +189,7 @@ static void test_descriptors(void) {
   struct sock_filter bare[CELL_FILTER_MAX];
   struct seccomp_data chmod = {.nr = __NR_fchmodat, .arch = NATIVE};
   int bare_length = cell_filter_seal(bare, CELL_FILTER_MAX, SELF, false);
-  point(run(bare, bare_length, &chmod) == EPERM_ && SEALED(__NR_fchmodat, 3) == PASS,
+  point(bpf_run(bare, bare_length, &chmod, &steps) == EPERM_ && SEALED(__NR_fchmodat, 3) == PASS,
         "without mounts of its own no file's mode is a cell's to change");
   point(refused, "fcntl: owners, signals, leases, pipe sizes");
   point(SEALED(__NR_fcntl, 3, F_SETFL, O_NONBLOCK) == PASS && SEALED(__NR_fcntl, 3, F_SETFL, O_ASYNC) == EPERM_ &&
