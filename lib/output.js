@@ -2,8 +2,9 @@
 // What a run writes, as it comes, to whoever asked for it: onStdout and onStderr.
 
 const { AsyncResource } = require('node:async_hooks');
+const { FLAGS } = require('./calls.js');
 
-const FLAGS = [0, 4, 8]; // by stream: see calls.js
+const OF_STREAM = [0, FLAGS.stdout, FLAGS.stderr];
 const NAMES = ['', 'onStdout', 'onStderr'];
 
 /**
@@ -17,7 +18,7 @@ class Output {
     /** By stream: 1 stdout, 2 stderr. @type {(Listener | null)[]} */
     this.listeners = [null, onStdout ?? null, onStderr ?? null];
     this.given = [false, false, false];
-    this.flags = this.listeners.reduce((flags, one, stream) => flags | (one === null ? 0 : FLAGS[stream]), 0);
+    this.flags = this.listeners.reduce((flags, one, stream) => flags | (one === null ? 0 : OF_STREAM[stream]), 0);
     this.resource = new AsyncResource('code-jail'); // they see the store of whoever called runCode
   }
 

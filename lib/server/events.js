@@ -3,6 +3,8 @@
 // object a line, { "stdout": text } or { "stderr": text }, and the answer last. A
 // run that writes nothing in time is answered as ever.
 
+const { FLAGS } = require('../calls.js');
+
 const TYPE = 'application/x-ndjson';
 const NAMES = ['', 'stdout', 'stderr'];
 
@@ -14,7 +16,7 @@ class Events {
   constructor(response, headers) {
     this.response = response;
     this.headers = headers;
-    this.flags = 12; // both streams: see calls.js
+    this.flags = FLAGS.stdout | FLAGS.stderr;
   }
 
   // What its client is slow to take lies here meanwhile: the cap of each stream at most.
