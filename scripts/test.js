@@ -1,5 +1,6 @@
 'use strict';
-// Runs the tests: `npm test [-- FILE-PATTERN...]`. Everything is under node's
+// Runs the tests: `npm test [-- FILE-PATTERN...]`; without a pattern all but the suites that
+// install hundreds of megabytes, which have scripts of their own (SUITES). Everything is under node's
 // own runner (test/c.test.js compiles and runs the C tests), so that its summary
 // is the summary. What passed, failed or was skipped is also written to
 // .cache/test-report.txt (or $CODE_JAIL_TEST_REPORT), for CI.
@@ -16,13 +17,16 @@ const path = require('node:path');
 const ROOT = path.join(__dirname, '..');
 const REPORT = process.env.CODE_JAIL_TEST_REPORT ?? path.join(ROOT, '.cache', 'test-report.txt');
 const MOST_AGAIN = 3;
+/** `npm run test:package` and so on: below test/. */
+const SUITES = ['package', 'consumers', 'dashboard'];
 
 function testFiles(patterns) {
+  const isOwn = (name) => SUITES.some((suite) => name.startsWith(path.join('test', suite, path.sep)));
   return fs
     .readdirSync(path.join(ROOT, 'test'), { recursive: true })
     .map((name) => path.join('test', String(name)))
     .filter((name) => /\.test\.js$/.test(name))
-    .filter((name) => patterns.length === 0 || patterns.some((pattern) => name.includes(pattern)))
+    .filter((name) => (patterns.length === 0 ? !isOwn(name) : patterns.some((pattern) => name.includes(pattern))))
     .sort();
 }
 
