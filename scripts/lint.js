@@ -16,7 +16,7 @@ function list(dir, pattern) {
   return fs
     .readdirSync(path.join(ROOT, dir), { recursive: true })
     .map((name) => path.join(dir, String(name)))
-    .filter((name) => pattern.test(name))
+    .filter((name) => pattern.test(name) && !/node_modules|\.next/.test(name))
     .sort();
 }
 
