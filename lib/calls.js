@@ -70,7 +70,8 @@ function readPlace(place, bits) {
     bits,
     isolation: first('isolation') === 'unverified' ? 'unverified' : 'process',
     runtime: first('runtime') ?? null,
-    layers: Object.freeze(addon.layers.filter((_, bit) => (bits >>> bit) & 1)),
+    // Spread: an array of this realm, which the addon's own is not in a test runner's context.
+    layers: Object.freeze([...addon.layers].filter((_, bit) => (bits >>> bit) & 1)),
     missing: Object.freeze(missing),
   };
 }

@@ -19,7 +19,7 @@ struct client {
   napi_threadsafe_function done;
   napi_ref callback;
   uint32_t pending;
-  int owners; // the external and the thread-safe function
+  int owners; // the external, the thread-safe function, and its hasRef
 };
 
 static napi_value fail(napi_env env, const char *message) {
@@ -117,9 +117,31 @@ static void on_client_gone(napi_env env, void *data, void *hint) {
   disown(client);
 }
 
+// Whoever looks for open handles (Jest's --detectOpenHandles) asks one's resource.
+static napi_value js_has_ref(napi_env env, napi_callback_info info) {
+  void *data = NULL;
+  napi_value answer = NULL;
+  napi_get_cb_info(env, info, NULL, NULL, NULL, &data);
+  napi_get_boolean(env, ((struct client *)data)->pending > 0, &answer);
+  return answer;
+}
+
+// The resource { hasRef } of the client's thread-safe function. It knows the client
+// alone, no callback: the function holds it strongly.
+static napi_value resource_of(napi_env env, struct client *client) {
+  napi_value resource = NULL, has_ref;
+  if (napi_create_function(env, "hasRef", NAPI_AUTO_LENGTH, js_has_ref, client, &has_ref) != napi_ok ||
+      napi_add_finalizer(env, has_ref, client, on_done_gone, NULL, NULL) != napi_ok)
+    return NULL;
+  client->owners++;
+  napi_create_object(env, &resource);
+  napi_set_named_property(env, resource, "hasRef", has_ref);
+  return resource;
+}
+
 // connect(callback) -> client
 static napi_value js_connect(napi_env env, napi_callback_info info) {
-  napi_value args[1], name, external = NULL;
+  napi_value args[1], name, resource, external = NULL;
   size_t count = 1;
   struct jail_error error;
   napi_get_cb_info(env, info, &count, args, NULL, NULL);
@@ -127,14 +149,15 @@ static napi_value js_connect(napi_env env, napi_callback_info info) {
   if (!client)
     return fail(env, "no memory");
   client->env = env;
+  client->owners = 1;
   napi_create_string_utf8(env, "code-jail", NAPI_AUTO_LENGTH, &name);
-  if (napi_create_reference(env, args[0], 0, &client->callback) != napi_ok ||
-      napi_create_threadsafe_function(env, NULL, NULL, name, 0, 1, client, on_done_gone, client, on_outcomes,
+  resource = resource_of(env, client);
+  if (!resource || napi_create_reference(env, args[0], 0, &client->callback) != napi_ok ||
+      napi_create_threadsafe_function(env, NULL, resource, name, 0, 1, client, on_done_gone, client, on_outcomes,
                                       &client->done) != napi_ok) {
-    free(client);
+    disown(client);
     return fail(env, "the callback cannot be kept");
   }
-  client->owners = 1;
   napi_unref_threadsafe_function(env, client->done);
   client->user = jail_user_open(on_done, client, &error);
   if (!client->user) {

@@ -303,6 +303,19 @@ describe('loading', () => {
     }
   });
 
+  it('its one handle says whether it is held: for whoever looks for open ones', () => {
+    const script = `
+      const resources = [];
+      const init = (id, type, trigger, resource) => { if (type === 'code-jail') resources.push(resource); };
+      require('node:async_hooks').createHook({ init }).enable();
+      const run = require(${JSON.stringify(main)}).runCode({ language: 'javascript', code: '' });
+      const held = () => console.log(resources.length, resources[0].hasRef());
+      held();
+      run.then(held);`;
+    const { stdout, stderr } = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', timeout: 30000 });
+    assert.equal(stdout, '1 true\n1 false\n', stderr);
+  });
+
   it('a jail that nobody holds ends with its processes', () => {
     const script = `
       const { createJail } = require(${JSON.stringify(main)});
