@@ -49,10 +49,12 @@ function load() {
   return loaded;
 }
 
-/** The folder of the loaded addon, where keeper and guest libraries are. */
+/** Where keeper and guest libraries are: beside the addon, among prebuilds in a folder of its C library's name. */
 function folder() {
   const { resolve, path: find } = require('node-gyp-build');
-  return path.dirname((resolve ?? find)(ROOT));
+  const addon = (resolve ?? find)(ROOT);
+  const libc = /\.(glibc|musl)\.node$/.exec(addon)?.[1] ?? '';
+  return path.join(path.dirname(addon), libc);
 }
 
 /** What the local jail starts, all absolute. */
