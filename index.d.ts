@@ -13,7 +13,7 @@ export type JsonValue = null | boolean | number | string | JsonValue[] | { [key:
 // biome-ignore lint/suspicious/noExplicitAny: see above
 export type AnyResult = any;
 
-export type Language = 'javascript' | 'python';
+export type Language = 'javascript' | 'python' | 'typescript';
 
 /**
  * How strongly a run is kept apart, weakest first.
@@ -39,6 +39,9 @@ export interface RunRequest {
    * JavaScript: the body of an async function (`return` and `await` work), or a
    * module (its default export or exported `main`). Python: a module; its result
    * is `main(input)` if it defines `main`, otherwise the variable `result`; `input` hides the builtin.
+   * TypeScript: as JavaScript, its types erased and not checked, each line and column kept; what cannot be
+   * erased (enum, namespaces with values, parameter properties, `import x = require()`) is an error. Imports
+   * and exports of types alone make no module of a text.
    *
    * Signals that it sends to itself are ignored (it is pid 1 of its namespace), but for an abort or
    * a fault of memory. JavaScript has no worker_threads.
@@ -346,7 +349,7 @@ export interface Jail extends AsyncDisposable {
   runCode<T = AnyResult>(request: RunRequest, options?: RunOptions): Promise<IsolatedRunResult<T>>;
   /** As the module's {@link checkCode}, in this jail. */
   checkCode(request: CheckRequest, options?: Pick<RunOptions, 'signal'>): Promise<CodeCheck>;
-  /** Boots runtimes (default: both) and parks their cells, so that the first run finds them. */
+  /** Boots runtimes (default: JavaScript and Python; TypeScript where it is named) and parks their cells, so that the first run finds them. */
   warm(languages?: Language[]): Promise<void>;
   stats(): JailStats;
   /** Ends every run (ERR_JAIL_CLOSED); resolves when the last process is gone. */

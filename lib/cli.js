@@ -18,7 +18,7 @@ const HELP = `code-jail: runs code you do not trust
   code-jail --help | --version
 
 run:
-  --language javascript|python     default: by extension (.js .mjs .cjs .py)
+  --language NAME                  javascript, python or typescript; default: by extension (.js .mjs .cjs .py .ts .mts)
   --input JSON | @FILE | @-        what the code sees as \`input\` (default null); @- reads it from standard input
   --timeout 5s                     wall time of the code: 500ms, 5s, 1m (default 10s)
   --memory MiB                     what it may use beyond an empty cell (default 256)
@@ -61,7 +61,14 @@ exit codes:
   137   out of memory, or killed for its output (128 + the signal's number for other ends)
 `;
 
-const LANGUAGES = { '.js': 'javascript', '.mjs': 'javascript', '.cjs': 'javascript', '.py': 'python' };
+const LANGUAGES = {
+  '.js': 'javascript',
+  '.mjs': 'javascript',
+  '.cjs': 'javascript',
+  '.py': 'python',
+  '.ts': 'typescript',
+  '.mts': 'typescript',
+};
 const SIGNALS = require('node:os').constants.signals;
 
 class UsageError extends Error {}
@@ -155,7 +162,7 @@ function toRequest(file, values) {
   if (file === undefined) throw new UsageError('run: which FILE? (- for standard input)');
   const language = values.language ?? LANGUAGES[path.extname(file)];
   if (!language)
-    throw new UsageError(`${file}: cannot tell the language; add --language javascript or --language python`);
+    throw new UsageError(`${file}: cannot tell the language; add --language javascript, python or typescript`);
   if (file === '-' && values.input === '@-')
     throw new UsageError('standard input can be the code or the input, not both');
   const request = {

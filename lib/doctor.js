@@ -12,6 +12,7 @@ const { examineService } = require('./doctor-service.js');
 const LANGUAGES = [
   { language: 'javascript', code: 'return 6 * 7' },
   { language: 'python', code: 'result = 6 * 7' },
+  { language: 'typescript', code: 'const six: number = 6;\nreturn six * 7' },
 ];
 
 // What to do about a layer that is missing. The first that matches the layer
@@ -62,7 +63,7 @@ function remedyFor(layer, reason) {
 
 /** The runtime's path, as the local jail chooses it. */
 function runtimePath(language, config) {
-  if (language === 'javascript') return config.node?.path ?? process.execPath;
+  if (language !== 'python') return config.node?.path ?? process.execPath;
   if (config.python?.path) return config.python.path;
   const found = (process.env.PATH ?? '')
     .split(path.delimiter)

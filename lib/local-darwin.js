@@ -32,8 +32,9 @@ function text(config, readable, command) {
  * @param {import('./config.js').Config} config
  * @param {{ guestDir: string, guestNode: string, guestPython: string }} parts
  * @param {(name: string) => string | null} find where PATH has a program
+ * @param {string | null} stripper see stripperFor
  */
-function bootsWithoutKeeper(config, parts, find) {
+function bootsWithoutKeeper(config, parts, find, stripper) {
   const { node, python, limits, numbers } = config;
   const [major, minor] = process.versions.node.split('.').map(Number);
   const old = major < 22 || (major === 22 && minor < 13) || (major === 23 && minor < 5);
@@ -45,7 +46,7 @@ function bootsWithoutKeeper(config, parts, find) {
   const own = [parts.guestDir, path.dirname(parts.guestNode)];
   const heap = Math.min(limits.caps.memoryMb, numbers.maxTotalMemoryMb);
   // The permission flags are hygiene, not a wall: the sandbox is the wall.
-  const javascript = [
+  const nodeCommand = [
     nodePath,
     `--max-old-space-size=${heap}`,
     '--experimental-vm-modules',
@@ -56,17 +57,22 @@ function bootsWithoutKeeper(config, parts, find) {
     '--allow-fs-write=*',
     path.join(parts.guestDir, 'javascript.js'),
     parts.guestNode,
-    ...node.preload,
   ];
+  const readable = [prefixOf(nodePath), ...own, ...(foreign ? [modules] : [])];
   const script = path.join(parts.guestDir, 'python.py');
   return [
-    text(config, [prefixOf(nodePath), ...own, ...(foreign ? [modules] : [])], javascript),
+    text(config, readable, [...nodeCommand, ...node.preload]),
     pythonPath &&
       text(
         config,
         [prefixOf(pythonPath), ...own],
         [...[pythonPath, '-I', '-B', '-X', 'utf8', script, parts.guestPython, '0'], ...python.preload],
       ),
+    text(
+      config,
+      [...readable, ...(stripper ? [stripper] : [])],
+      [...nodeCommand, `--typescript=${stripper ? real(stripper) : ''}`, ...node.preload],
+    ),
   ];
 }
 

@@ -6,6 +6,7 @@ const path = require('node:path');
 const { FLAGS, Call, connect, submit, ask } = require('./calls.js');
 const { JailError } = require('./errors.js');
 const { bootsWithoutKeeper } = require('./local-darwin.js');
+const { stripperFor } = require('./stripper.js');
 const native = require('./native.js');
 const { LANGUAGES } = require('./options.js');
 
@@ -31,7 +32,7 @@ function find(name) {
 }
 
 /** The text of the keeper's BOOT order: see src/protocol.h. */
-function bootText(language, runtime, config, parts, preload, modules) {
+function bootText(language, runtime, config, parts, preload, modules, stripper = null) {
   const lines = [
     `language=${language}`,
     `start=${config.cold ? 'cold' : 'parked'}`,
@@ -40,6 +41,7 @@ function bootText(language, runtime, config, parts, preload, modules) {
     `guest_lib=${language === 'python' ? parts.guestPython : parts.guestNode}`,
     `allow_weak=${config.allowWeak ? 1 : 0}`,
     `memory_cap_mb=${Math.min(config.limits.caps.memoryMb, config.numbers.maxTotalMemoryMb)}`,
+    ...(stripper ? [`stripper=${stripper}`] : []),
     ...preload.map((name) => `preload=${name}`),
   ];
   if (modules) lines.push(`module_dir=${path.resolve(modules)}`);
@@ -47,14 +49,17 @@ function bootText(language, runtime, config, parts, preload, modules) {
 }
 
 /** @param {import('./config.js').Config} config */
-function boots(config, parts) {
+function boots(config, parts, stripper) {
   const { node, python } = config;
   const pythonPath = python.path ?? find('python3');
   const foreign = node.preload.some((name) => !require('node:module').isBuiltin(name));
   const modules = node.modules ?? (foreign ? path.join(process.cwd(), 'node_modules') : undefined);
+  const nodeText = (language, stripper) =>
+    bootText(language, node.path ?? process.execPath, config, parts, node.preload, modules, stripper);
   return [
-    bootText('javascript', node.path ?? process.execPath, config, parts, node.preload, modules),
+    nodeText('javascript'),
     pythonPath && bootText('python', pythonPath, config, parts, python.preload, undefined),
+    nodeText('typescript', stripper),
   ];
 }
 
@@ -64,24 +69,24 @@ function boots(config, parts) {
 class Local {
   /**
    * @param {import('./config.js').Config} config
-   * @param {{ shared?: boolean, parts?: ReturnType<typeof native.parts>, renewal?: typeof RENEWAL, keeper?: boolean }} [how]
+   * @param {{ shared?: boolean, parts?: ReturnType<typeof native.parts>, renewal?: typeof RENEWAL, keeper?: boolean, stripper?: string | null }} [how]
    *   shared: one for the whole process; keeper: whether there is one, which macOS has not
    */
   constructor(config, how = {}) {
     const { shared = false, parts = native.parts(), renewal = RENEWAL, keeper = process.platform !== 'darwin' } = how;
+    const { stripper = stripperFor(config) } = how;
     const { numbers } = config;
-    const [javascript, python] = keeper ? boots(config, parts) : bootsWithoutKeeper(config, parts, find);
+    const texts = keeper ? boots(config, parts, stripper) : bootsWithoutKeeper(config, parts, find, stripper);
     this.backend = 'local';
-    this.hasPython = Boolean(python);
+    this.hasPython = Boolean(texts[1]);
     this.addon = native.load();
     /** @type {Promise<void> | null} */
     this.closed = null;
     this.handle = this.addon.open(
       connect(),
-      shared ? JSON.stringify([parts.keeper, javascript, python, numbers]) : null,
+      shared ? JSON.stringify([parts.keeper, texts, numbers]) : null,
       parts.keeper,
-      javascript,
-      python,
+      texts,
       numbers.parked,
       numbers.maxConcurrent,
       numbers.maxQueue,
@@ -124,7 +129,8 @@ class Local {
 
   stats() {
     if (this.closed) throw closedError();
-    const [queued, running, settled, refused, queuedBytes, runningMemoryMb, ...rest] = this.addon.stats(this.handle);
+    const [queued, running, settled, refused, queuedBytes, runningMemoryMb, zygotes, zygoteStarts, ...rest] =
+      this.addon.stats(this.handle);
     return {
       backend: 'local',
       queued,
@@ -133,10 +139,10 @@ class Local {
       refused,
       queuedBytes,
       runningMemoryMb,
-      parked: { javascript: rest[0], python: rest[1] },
-      cells: { javascript: rest[2], python: rest[3] },
-      zygotes: rest[4],
-      zygoteStarts: rest[5],
+      parked: byLanguage(rest.slice(0, LANGUAGES.length)),
+      cells: byLanguage(rest.slice(LANGUAGES.length)),
+      zygotes,
+      zygoteStarts,
     };
   }
 
@@ -146,6 +152,9 @@ class Local {
     return this.closed;
   }
 }
+
+/** @param {number[]} numbers */
+const byLanguage = (numbers) => Object.fromEntries(LANGUAGES.map((language, i) => [language, numbers[i]]));
 
 function closedError() {
   return new JailError('ERR_JAIL_CLOSED', 'the jail has been closed', { backend: 'local' });

@@ -33,7 +33,8 @@ const SIZES = {
   tenantCharacters: 128,
 };
 
-const LANGUAGES = ['javascript', 'python'];
+const LANGUAGES = ['javascript', 'python', 'typescript']; // in the order of enum jail_language
+const WARMED = ['javascript', 'python']; // where nobody says which: TypeScript boots with its first run
 const CHECK_FIELDS = ['language', 'code', 'timeoutMs', 'memoryMb', 'minIsolation', 'id', 'tenant'];
 const ISOLATIONS = ['process', 'gvisor', 'microvm']; // weakest first
 
@@ -280,5 +281,6 @@ module.exports = {
   NUMBER_NAMES,
   SIZES,
   LANGUAGES,
+  WARMED,
   ISOLATIONS,
 };

@@ -10,7 +10,7 @@ const { invalid, isJailError, misconfigured } = require('./errors.js');
 const { Http } = require('./http.js');
 const { Local } = require('./local.js');
 const { observe } = require('./observe.js');
-const { LANGUAGES, readCheck, readRequest, show } = require('./options.js');
+const { LANGUAGES, WARMED, readCheck, readRequest, show } = require('./options.js');
 const { Output } = require('./output.js');
 const { Socket } = require('./socket.js');
 
@@ -100,7 +100,7 @@ function check(backend, limits, request, options) {
 
 /** @param {string[] | undefined} languages */
 function readLanguages(languages) {
-  if (languages === undefined) return LANGUAGES;
+  if (languages === undefined) return WARMED;
   if (!Array.isArray(languages)) throw invalid('warm takes an array of languages');
   for (const one of languages)
     if (!LANGUAGES.includes(one)) throw invalid(`warm knows ${LANGUAGES.join(', ')}, not ${JSON.stringify(one)}`);

@@ -302,12 +302,17 @@ static napi_value js_stats(napi_env env, napi_callback_info info) {
     return NULL;
   jail_stats(handle->jail, &now);
   const uint64_t numbers[] = {
-    now.queued,    now.running,   now.settled,  now.refused,  now.queued_bytes, now.running_memory_mb,
-    now.parked[0], now.parked[1], now.cells[0], now.cells[1], now.zygotes,      now.zygote_starts,
+    now.queued,       now.running,           now.settled, now.refused,
+    now.queued_bytes, now.running_memory_mb, now.zygotes, now.zygote_starts,
   };
   napi_create_array(env, &list);
-  for (uint32_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+  const uint32_t count_of = sizeof numbers / sizeof *numbers;
+  for (uint32_t i = 0; i < count_of; i++)
     napi_set_element(env, list, i, value_number(env, (double)numbers[i]));
+  for (uint32_t i = 0; i < JAIL_LANGUAGE_COUNT; i++) {
+    napi_set_element(env, list, count_of + i, value_number(env, (double)now.parked[i]));
+    napi_set_element(env, list, count_of + JAIL_LANGUAGE_COUNT + i, value_number(env, (double)now.cells[i]));
+  }
   return list;
 }
 

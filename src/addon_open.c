@@ -20,19 +20,28 @@ void open_args_free(struct open_args *args) {
     free(args->boot[i]);
 }
 
+// Of each language its text, or null, in the order of enum jail_language.
+static bool read_boots(napi_env env, napi_value list, struct open_args *args) {
+  for (uint32_t i = 0; i < JAIL_LANGUAGE_COUNT; i++) {
+    napi_value text;
+    if (napi_get_element(env, list, i, &text) != napi_ok ||
+        !value_utf8_copy(env, text, &args->boot[i], &args->config.boot_bytes[i]))
+      return false;
+  }
+  return true;
+}
+
 bool open_args_read(napi_env env, napi_value *from, struct open_args *args) {
   struct jail_config *config = &args->config;
   size_t bytes;
   double memory_mb;
   bool fine = value_utf8_copy(env, from[1], &args->key, &bytes) &&
-              value_utf8_copy(env, from[2], &args->keeper, &bytes) &&
-              value_utf8_copy(env, from[3], &args->boot[0], &config->boot_bytes[0]) &&
-              value_utf8_copy(env, from[4], &args->boot[1], &config->boot_bytes[1]) &&
-              value_uint32(env, from[5], &config->parked) && value_uint32(env, from[6], &config->max_concurrent) &&
-              value_uint32(env, from[7], &config->max_queue) && value_uint32(env, from[8], &config->queue_timeout_ms) &&
-              value_uint32(env, from[9], &config->idle_ms) && value_double(env, from[10], &memory_mb) &&
-              value_bool(env, from[11], &config->cold) && value_uint32(env, from[12], &config->renew_cells) &&
-              value_uint32(env, from[13], &config->renew_ms);
+              value_utf8_copy(env, from[2], &args->keeper, &bytes) && read_boots(env, from[3], args) &&
+              value_uint32(env, from[4], &config->parked) && value_uint32(env, from[5], &config->max_concurrent) &&
+              value_uint32(env, from[6], &config->max_queue) && value_uint32(env, from[7], &config->queue_timeout_ms) &&
+              value_uint32(env, from[8], &config->idle_ms) && value_double(env, from[9], &memory_mb) &&
+              value_bool(env, from[10], &config->cold) && value_uint32(env, from[11], &config->renew_cells) &&
+              value_uint32(env, from[12], &config->renew_ms);
   if (!fine || !args->keeper || config->max_concurrent == 0 || memory_mb < 1)
     return false;
   config->max_total_memory_mb = (uint64_t)memory_mb;

@@ -6,10 +6,6 @@
 #include "backend_darwin.h"
 #include "error.h"
 
-static const char *language_name(enum jail_language language) {
-  return language == JAIL_PYTHON ? "python" : "javascript";
-}
-
 static struct solo *solo_of(struct backend *backend) {
   return (struct solo *)(void *)backend;
 }
@@ -145,7 +141,7 @@ void solo_on_failed(struct solo_cell *cell, const char *why) {
   struct solo_place *place = cell->place;
   struct pool *pool = place->solo->pool;
   struct jail_error error;
-  error_from_stage(&error, language_name(place->language), why);
+  error_from_stage(&error, jail_language_name(place->language), why);
   solo_cell_end(cell);
   fail_line(place, &error);
   end_warmers(place, &error);

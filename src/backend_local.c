@@ -5,10 +5,6 @@
 #include "backend_local.h"
 #include "error.h"
 
-const char *local_language(enum jail_language language) {
-  return language == JAIL_PYTHON ? "python" : "javascript";
-}
-
 static struct local *local_of(struct backend *backend) {
   return (struct local *)(void *)backend;
 }

@@ -213,6 +213,4 @@ void place_requeue(struct place *place, struct jail_run *run);
 void local_flag(struct local *local, struct stream *stream);
 void local_on_reaped(struct local *local, struct keeper *keeper); // takes the keeper
 
-const char *local_language(enum jail_language language);
-
 #endif

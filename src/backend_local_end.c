@@ -307,7 +307,7 @@ static void judge_end(struct cell *cell, const struct report *report) {
   case VERDICT_LOST:
     // Whoever's fault it was: it ran, and may have done things, so nobody repeats it by himself.
     error_set(&run->outcome.error, JAIL_UNAVAILABLE, "the local jail for %s ended while the run was under way",
-              local_language(run->request.language));
+              jail_language_name(run->request.language));
     break;
   default:
     if (cell->frame_got && WIFEXITED(report->wait_status)) // an honest guest writes it whole, or not at all
@@ -337,7 +337,7 @@ static void give_back(struct cell *cell, const char *why) {
   }
   struct jail_error error;
   error_set(&error, JAIL_UNAVAILABLE, "the local jail for %s has no cell that takes its job, %u ended before: %s",
-            local_language(run->request.language), run->attempts, why[0] ? why : "job: they read none of it");
+            jail_language_name(run->request.language), run->attempts, why[0] ? why : "job: they read none of it");
   error.retryable = true;
   run_fail(run, &error);
 }

@@ -207,7 +207,7 @@ static void count_fork_failure(struct keeper *keeper, const char *text, size_t b
   size_t size = bytes < sizeof why - 1 ? bytes : sizeof why - 1;
   memcpy(why, text, size);
   why[size] = 0;
-  error_from_stage(&keeper->why, local_language(keeper->language), why);
+  error_from_stage(&keeper->why, jail_language_name(keeper->language), why);
   if (++keeper->fork_failures >= FORK_FAILURES_MAX)
     keeper_end(keeper, false);
   else
@@ -264,7 +264,7 @@ static void on_failed(struct keeper *keeper, const struct delivery *in) {
     size_t size = in->text_bytes < sizeof text - 1 ? in->text_bytes : sizeof text - 1;
     memcpy(text, in->text, size);
     text[size] = 0;
-    error_from_stage(&keeper->why, local_language(keeper->language), text);
+    error_from_stage(&keeper->why, jail_language_name(keeper->language), text);
     keeper_end(keeper, false);
     return;
   }

@@ -144,10 +144,7 @@ struct keeper *keeper_start(struct place *place, struct jail_error *error) {
   if (result) {
     bool missing = result == ENOENT || result == EACCES || result == ENOEXEC;
     error_set(error, missing ? JAIL_CONFIG : JAIL_UNAVAILABLE, "%s cannot be started: %s%s", config->keeper,
-              strerror(result),
-              result == EACCES ? " (a copy may have lost its mode: chmod +x it)"
-              : missing        ? " (npm run build)"
-                               : "");
+              strerror(result), missing ? " (npm run build)" : "");
     if (pair[0] >= 0)
       close(pair[0]);
     free(keeper);
@@ -175,7 +172,7 @@ static void on_boot_late(struct engine_timer *timer) {
   struct keeper *keeper = CONTAINER_OF(timer, struct keeper, timer);
   struct pool *pool = keeper->local->pool;
   error_set(&keeper->why, JAIL_UNAVAILABLE, "the local jail for %s was not ready within %d s",
-            local_language(keeper->language), BOOT_US / 1000000);
+            jail_language_name(keeper->language), BOOT_US / 1000000);
   keeper->why.retryable = true;
   keeper_end(keeper, true);
   pool_pump(pool);
@@ -285,7 +282,7 @@ void keeper_end(struct keeper *keeper, bool by_force) {
   await_end(keeper, keeper->launched ? LAUNCHED_END_US : END_US);
   if (keeper->why.code == JAIL_OK) {
     error_set(&keeper->why, JAIL_UNAVAILABLE, "the local jail's keeper for %s has ended",
-              local_language(keeper->language));
+              jail_language_name(keeper->language));
     keeper->why.retryable = true;
   }
   place_on_end(place, keeper);

@@ -23,6 +23,11 @@ const char *jail_code_name(enum jail_code code) {
   return (unsigned)code < JAIL_CODE_COUNT ? names[code] : "ERR_JAIL_UNAVAILABLE";
 }
 
+const char *jail_language_name(enum jail_language language) {
+  static const char *const names[JAIL_LANGUAGE_COUNT] = {"javascript", "python", "typescript"};
+  return (unsigned)language < JAIL_LANGUAGE_COUNT ? names[language] : "no language";
+}
+
 enum jail_code error_set(struct jail_error *error, enum jail_code code, const char *format, ...) {
   if (!error)
     return code;

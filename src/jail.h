@@ -37,7 +37,8 @@ struct jail_error { // filled once, where the cause is known
   char message[400];
 };
 
-enum jail_language { JAIL_JAVASCRIPT, JAIL_PYTHON, JAIL_LANGUAGE_COUNT };
+enum jail_language { JAIL_JAVASCRIPT, JAIL_PYTHON, JAIL_TYPESCRIPT, JAIL_LANGUAGE_COUNT };
+const char *jail_language_name(enum jail_language language); // static
 enum jail_start { JAIL_START_PARKED, JAIL_START_FORK, JAIL_START_COLD, JAIL_START_UNKNOWN };
 // Each is more than those before it.
 enum jail_isolation { JAIL_ISOLATION_NONE, JAIL_ISOLATION_PROCESS, JAIL_ISOLATION_GVISOR, JAIL_ISOLATION_MICROVM };

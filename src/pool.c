@@ -314,8 +314,7 @@ static enum jail_code refuse_warm(struct pool *pool, uint32_t languages, struct 
     return error_set(error, JAIL_CLOSED, "the jail has been closed");
   for (int i = 0; i < JAIL_LANGUAGE_COUNT; i++)
     if (languages >> i & 1 && !has_language(pool, (unsigned)i))
-      return error_set(error, JAIL_CONFIG, "this jail has no runtime for %s",
-                       i == JAIL_PYTHON ? "python" : "javascript");
+      return error_set(error, JAIL_CONFIG, "this jail has no runtime for %s", jail_language_name(i));
   return JAIL_OK;
 }
 

@@ -51,11 +51,12 @@ struct launch {
 };
 
 // Keys of BOOT (all text; a key may repeat where it says so):
-//   language   javascript | python
+//   language   javascript | python | typescript
 //   start      parked | cold
 //   runtime    absolute path of the interpreter
 //   guest_dir  absolute path of lib/guest
 //   guest_lib  absolute path of guest_node.node or guest_python.so
+//   stripper   absolute path of a script that erases types, for a Node.js that has none of its own (0 or 1)
 //   preload    module name (repeats)
 //   module_dir absolute path of a node_modules folder that holds the preloads (0 or 1)
 //   allow_weak 0 | 1

@@ -99,9 +99,9 @@ int remote_write(struct buf *out, const struct jail_run *run) {
   // A peer that does not know checks finds no `code`, and so has nothing to run.
   const char *text = request->check ? "check" : "code";
   bool has_input = request->input_bytes != 4 || memcmp(input, "null", 4) != 0;
-  int failed = add_text(out, "{\"language\":") ||
-               add_text(out, request->language == JAIL_PYTHON ? "\"python\"" : "\"javascript\"") ||
-               add_field(out, "id", request->id) || add_name(out, text) || add_string(out, code, request->code_bytes);
+  int failed = add_text(out, "{\"language\":\"") || add_text(out, jail_language_name(request->language)) ||
+               add_text(out, "\"") || add_field(out, "id", request->id) || add_name(out, text) ||
+               add_string(out, code, request->code_bytes);
   if (has_input && request->input_bytes)
     failed = failed || add_name(out, "input") || buf_add(out, input, request->input_bytes);
   failed = failed || add_env(out, env, request->env_bytes) ||

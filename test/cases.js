@@ -13,6 +13,7 @@ const { slack } = require('./helpers/baseline.js');
 
 const js = (id, name, code, expect, more) => ({ id, name, language: 'javascript', code, expect, ...more });
 const py = (id, name, code, expect, more) => ({ id, name, language: 'python', code, expect, ...more });
+const ts = (id, name, code, expect, more) => ({ id, name, language: 'typescript', code, expect, ...more });
 const ok = { status: 'ok', ok: true, exitCode: 0, signal: null, timedOut: false, error: null };
 
 const SEPARATED = '\u{1F385}\u{1F3FB} na\u00efve \u4e2d\u6587 \u2028end';
@@ -439,4 +440,47 @@ module.exports = [
       maxMs: 5000,
     },
   ),
+
+  // ---- types ----
+  ts(
+    'T01',
+    'types are erased from the body of a function, and input is there',
+    'interface Item { price: number; note?: string }\nconst items = input.items as Item[];\nconst sum = <T,>(list: T[], of: (one: T) => number): number => list.reduce((all, one) => all + of(one), 0);\nconst total: number = sum<Item>(items!, (one) => one.price);\nreturn { total } satisfies Record<string, number>;',
+    { ...ok, result: { total: 5 }, stderr: '' },
+    { input: { items: [{ price: 2 }, { price: 3 }] } },
+  ),
+  ts(
+    'T02',
+    'a module, a part of whose imports are types',
+    'import type { Order } from "./orders";\nimport { basename, type ParsedPath } from "node:path";\nexport default async (input: { file: string }): Promise<string> => basename(input.file);',
+    { ...ok, result: 'b.txt' },
+    { input: { file: '/a/b.txt' } },
+  ),
+  ts(
+    'T03',
+    'a text that imports and exports types alone is no module: it may return',
+    'import type { Order } from "./orders";\nexport interface Total { sum: number }\nexport type { Order };\nreturn { sum: await Promise.resolve(input.n as number) } as Total;',
+    { ...ok, result: { sum: 4 } },
+    { input: { n: 4 } },
+  ),
+  ts(
+    'T04',
+    'main, with its types',
+    'abstract class Base<T> { abstract get(): T }\nclass One extends Base<number> { get(): number { return 1 } }\nexport async function main(this: void, input: { a: number }): Promise<number> {\n  return new One().get() + input.a!;\n}',
+    { ...ok, result: 3 },
+    { input: { a: 2 } },
+  ),
+  ts(
+    'T05',
+    'an error has the line and the column of the text as it was sent',
+    'type Row = {\n  name: string;\n};\nconst 名: string = "😀", row: Row | null = null; return (row as any).name;',
+    {
+      status: 'error',
+      error: { name: 'TypeError', line: 4, column: 69, sourceLine: /^const 名: string = "😀"/, stack: /code\.js:4:69/ },
+    },
+  ),
+  ts('T06', 'an enum cannot be erased, and the error says what can', 'const a = 1;\n  enum Colour { Red }\nreturn a;', {
+    status: 'error',
+    error: { name: 'SyntaxError', message: /enum is not supported.*erasable.*as const/, line: 2, column: 3 },
+  }),
 ];

@@ -83,4 +83,84 @@ module.exports = [
     errors: [fault(/expected an indented block/, 2, 1, 'return 1', 'IndentationError')],
   },
   { name: 'a NUL', language: 'python', code: 'a = 1\nb\0 = 2\n', errors: [fault(/null/, 2, 2, 'b\0 = 2')] },
+
+  // ---- types ----
+  {
+    name: 'types that no checker has seen',
+    language: 'typescript',
+    code: 'let a: Nowhere = 1;\nreturn a as B',
+    errors: [],
+  },
+  {
+    name: 'a module',
+    language: 'typescript',
+    code: 'import type { A } from "./a";\nexport default (a: A) => a',
+    errors: [],
+  },
+  {
+    name: 'an enum',
+    language: 'typescript',
+    code: '\tconst 漢 = "é😀"; enum E { A }',
+    errors: [fault(/erasable syntax only/, 1, 19, '\tconst 漢 = "é😀"; enum E { A }')],
+  },
+  {
+    name: 'a namespace that holds values',
+    language: 'typescript',
+    code: 'let a: 1;\nnamespace N {\n  export const b = 1;\n}',
+    errors: [fault(/namespace declaration is not supported/, 2, 1, 'namespace N {')],
+  },
+  {
+    name: 'a parameter property',
+    language: 'typescript',
+    code: 'class A { constructor(private a: 1) {} }',
+    errors: [fault(/parameter property.*declare a field/, 1, 31, 'class A { constructor(private a: 1) {} }')],
+  },
+  {
+    name: 'import x = require()',
+    language: 'typescript',
+    code: 'import fs = require("fs");',
+    errors: [fault(/import equals.*require\(\)/, 1, 1, 'import fs = require("fs");')],
+  },
+  {
+    name: 'an assertion in angle brackets',
+    language: 'typescript',
+    code: 'return <string>input',
+    errors: [fault(/write `value as T`/, 1, 8, 'return <string>input')],
+  },
+  {
+    name: 'a decorator',
+    language: 'typescript',
+    code: 'let a: 1;\n@dec class A {}',
+    errors: [fault(/Invalid or unexpected token/, 2, 1, '@dec class A {}')],
+  },
+  {
+    name: 'a token out of place',
+    language: 'typescript',
+    code: 'let a: number = ;',
+    errors: [fault(/Expression expected/, 1, 17, 'let a: number = ;')],
+  },
+  {
+    name: 'a fault that only JavaScript has, on a line of types',
+    language: 'typescript',
+    code: 'let a: number; let a: string;',
+    errors: [fault(/already been declared/, 1, 20, 'let a: number; let a: string;')],
+  },
+  {
+    name: 'a brace too few',
+    language: 'typescript',
+    code: 'if (a as any) {\n  b();',
+    errors: [fault(/Unexpected end of input/, 2, 7, '  b();')],
+  },
+  {
+    name: 'what would close the function around it, and run',
+    language: 'typescript',
+    code: '}); process.exit(3); (function (a: 1) {',
+    errors: [fault(/./, 1, 1, '}); process.exit(3); (function (a: 1) {')],
+  },
+  {
+    name: 'return in a module, with the remedy',
+    language: 'typescript',
+    code: 'import os from "node:os";\nreturn os.EOL as string;',
+    errors: [fault(/use export default instead of return/, 2, 1, 'return os.EOL as string;')],
+  },
 ];

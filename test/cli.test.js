@@ -206,7 +206,7 @@ describe('code-jail doctor', () => {
     assert.equal(report.selects.backend, 'local');
     assert.deepEqual(
       report.runtimes.map((one) => one.language),
-      ['javascript', 'python'],
+      ['javascript', 'python', 'typescript'],
     );
     for (const one of report.runtimes) assert.match(one.runtime, /^(node|python) \d/);
     assert.ok(report.layers.length >= 14);

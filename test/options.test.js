@@ -77,9 +77,9 @@ describe('a request', () => {
     assert.equal(read({ ...good, code: '"😀"' }).code, '"😀"');
   });
 
-  it('language: one of two, and no name of a prototype', () => {
+  it('language: one of three, and no name of a prototype', () => {
     for (const language of ['__proto__', 'constructor', 'toString', 'Python', '', null, 0, ['python']])
-      refuses({ code: '', language }, /^language must be one of "javascript", "python"/);
+      refuses({ code: '', language }, /^language must be one of "javascript", "python", "typescript"/);
     refuses({ code: '' }, /^language is missing/);
   });
 

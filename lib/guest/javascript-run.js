@@ -54,6 +54,7 @@ let maxNodes = 0;
 let isCheck = false; // the text is compiled, and not run
 let over = true; // a frame has been sent; what comes later is dropped
 let placed = null; // an import that could not be linked, and where
+let strip = null; // of TypeScript: what makes JavaScript of it
 let native; // guest_node.node
 let next; // what follows a rehearsal
 let atFatal; // until the boot is over: who hears of an error that belongs to no run
@@ -70,7 +71,7 @@ function run(job) {
   let start;
   try {
     input = parse(job[1]);
-    start = compile(source);
+    start = strip === null ? compile(source) : compileTyped(source);
   } catch (error) {
     return fail(error);
   }
@@ -123,7 +124,7 @@ function compile(text) {
   } catch (error) {
     const place = placeOf(error, 'code.js');
     if (exec(IS_MODULE, `${error.message}`) !== null) return compileModule(text, place);
-    if (place.line >= 1 && sourceLine(text, place.line) !== null) return report(ERROR, describe(error, text, place));
+    if (place.line >= 1 && sourceLine(text, place.line) !== null) return report(ERROR, describe(error, source, place));
     return report(ERROR, describe(...outside(text, error)));
   }
   return report(ERROR, describe(...outside(text, new SyntaxError("Unexpected token '}'"))));
@@ -136,11 +137,11 @@ function outside(text, fault) {
   for (let at = indexOf(text, '}', 0), tries = 0; at >= 0 && tries < 500; at = indexOf(text, '}', at + 1), tries++) {
     // The first brace that closes the function: without it the text is whole, with it it is not.
     if (isBody(slice(text, 0, at)) && !isBody(slice(text, 0, at + 1))) {
-      return [new SyntaxError("Unexpected token '}'"), text, { file: 'code.js', ...positionOf(text, at) }];
+      return [new SyntaxError("Unexpected token '}'"), source, { file: 'code.js', ...positionOf(text, at) }];
     }
   }
   const vague = exec(/^(?:Unexpected token|missing \))/, `${fault.message}`) !== null;
-  return [vague ? new SyntaxError('Unexpected end of input') : fault, text, end];
+  return [vague ? new SyntaxError('Unexpected end of input') : fault, source, end];
 }
 
 function isBody(text) {
@@ -150,6 +151,13 @@ function isBody(text) {
   } catch {
     return false;
   }
+}
+
+function compileTyped(text) {
+  const found = strip(text);
+  if (typeof found === 'string') return compile(found);
+  const place = found.line === null ? positionOf(text, text.length) : { line: found.line, column: found.column };
+  return report(ERROR, describe(found.error, source, { file: 'code.js', ...place, hint: found.hint }));
 }
 
 function compileModule(text, first) {
@@ -166,7 +174,7 @@ function compileModule(text, first) {
           ' use export default instead of return, or require() or await import() instead of import',
       };
     }
-    return report(ERROR, describe(error, text, place));
+    return report(ERROR, describe(error, source, place));
   }
   return async (input) => {
     try {
@@ -298,6 +306,13 @@ function pinEnds(library, failBoot) {
   });
 }
 
+/** The language is TypeScript. @param {string} file see loadStripper */
+function useStripper(file) {
+  const typescript = require('./typescript.js');
+  typescript.loadStripper(file);
+  strip = typescript.strip;
+}
+
 /** A rehearsal: as a run, but it ends in `then`. */
 function rehearse(code, input, then) {
   next = then;
@@ -309,4 +324,4 @@ function endBoot() {
   atFatal = undefined;
 }
 
-module.exports = { endBoot, pinEnds, rehearse, run };
+module.exports = { endBoot, pinEnds, rehearse, run, useStripper };

@@ -1,12 +1,14 @@
 'use strict';
-// javascript.js <guest_node.node> [preloads...]: boots into a zygote.
+// javascript.js <guest_node.node> [--typescript=stripper] [preloads...]: boots into a zygote.
 //
 // In the zygote: loads what a text is likely to use, rehearses until the path
 // of a run is compiled and warm, then native.serve() forks. In each cell:
 // re-seeds, then blocks for its one job. A cold start takes the same way,
 // without the fork.
 
-const [, , libraryPath, ...preloads] = process.argv;
+const [, , libraryPath, ...rest] = process.argv;
+const typescript = rest[0]?.startsWith('--typescript=') ? rest[0].slice('--typescript='.length) : null;
+const preloads = typescript === null ? rest : rest.slice(1);
 const library = { exports: {} };
 process.dlopen(library, libraryPath); // not by require, whose cache the guest can read
 const native = library.exports;
@@ -15,7 +17,7 @@ const fs = require('node:fs');
 const v8 = require('node:v8');
 const vm = require('node:vm');
 const { makeRequire, preload } = require('./javascript-modules.js');
-const { endBoot, pinEnds, rehearse, run } = require('./javascript-run.js');
+const { endBoot, pinEnds, rehearse, run, useStripper } = require('./javascript-run.js');
 
 const { defineProperty } = Object;
 const { writeSync } = fs;
@@ -153,6 +155,7 @@ function rehearseAll(order, done) {
 
 async function boot() {
   const giveRandomBack = withOwnRandom();
+  if (typescript !== null) useStripper(typescript);
   await preload(preloads);
   touchGlobals();
   makeSynchronous(process.stdout, 1);

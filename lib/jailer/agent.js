@@ -6,7 +6,7 @@
 const fs = require('node:fs');
 const net = require('node:net');
 const native = require('../native.js');
-const { LANGUAGES } = require('../options.js');
+const { WARMED } = require('../options.js');
 const { describe, errorText, resultParts } = require('../server/answer.js');
 const { parseBody } = require('../server/body.js');
 const { openLocal } = require('../server/exec.js');
@@ -24,7 +24,7 @@ async function main() {
   const { isolation } = whatWeRunOn();
   const parts = { ...native.parts(), ...(fd && { keeper: `@${Number(fd)}` }) };
   const { local, limits } = openLocal(settings, isolation, { parts });
-  await local.warm(LANGUAGES);
+  await local.warm(WARMED);
   const out = new net.Socket({ fd: 1, readable: false, writable: true });
   const say = (type, number, body) => {
     for (const part of frame(type, number, body)) out.write(part);

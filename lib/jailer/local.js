@@ -3,14 +3,14 @@
 
 const { openLocal } = require('../server/exec.js');
 const { resultParts } = require('../server/answer.js');
-const { LANGUAGES } = require('../options.js');
+const { WARMED } = require('../options.js');
 
 /** @param {import('./engines.js').EngineSettings} settings @returns {Promise<import('./engines.js').Engine>} */
 async function createEngine({ slots, maxTimeoutMs, maxMemoryMb }) {
   const { local } = openLocal({ slots, maxTimeoutMs, maxMemoryMb }, null);
   let failures = 0;
   try {
-    await local.warm(LANGUAGES);
+    await local.warm(WARMED);
   } catch (error) {
     await local.close();
     throw error;

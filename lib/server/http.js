@@ -10,7 +10,7 @@ const http = require('node:http');
 const { whatWeRunOn } = require('./isolation.js');
 const { Connections } = require('./connections.js');
 const { Exec, openLocal, sendError, PROTOCOL } = require('./exec.js');
-const { LANGUAGES } = require('../options.js');
+const { LANGUAGES, WARMED } = require('../options.js');
 const { createLog } = require('./log.js');
 const { createMetrics } = require('./metrics.js');
 const { Queue } = require('./queue.js');
@@ -191,7 +191,7 @@ class Service {
   async warmUp() {
     while (!this.closing) {
       try {
-        await this.local.warm(LANGUAGES);
+        await this.local.warm(WARMED);
         this.warm = true;
         this.log.info(
           { event: 'ready', isolation: this.runsOn.isolation ?? 'process', slots: this.queue.slots },

@@ -19,7 +19,8 @@ void boot_parse(char *text, size_t bytes, struct boot *boot) {
       const char *name;
       const char **to;
     } known[] = {{"language", &boot->language},   {"start", &boot->start},         {"runtime", &boot->runtime},
-                 {"guest_dir", &boot->guest_dir}, {"guest_lib", &boot->guest_lib}, {"module_dir", &boot->module_dir}};
+                 {"guest_dir", &boot->guest_dir}, {"guest_lib", &boot->guest_lib}, {"module_dir", &boot->module_dir},
+                 {"stripper", &boot->stripper}};
     size_t name = (size_t)(value++ - at);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
       if (strlen(known[i].name) == name && !strncmp(at, known[i].name, name))

@@ -8,7 +8,7 @@
 enum { CLOSURE_LIST_MAX = 32 };
 
 struct boot { // ORDER_BOOT, parsed; every string borrowed from the message
-  const char *language, *start, *runtime, *guest_dir, *guest_lib, *module_dir;
+  const char *language, *start, *runtime, *guest_dir, *guest_lib, *module_dir, *stripper;
   const char *preload[CLOSURE_LIST_MAX];
   int preload_count;
   bool allow_weak;

@@ -265,6 +265,12 @@ static int resolve_node(const struct place *place, const struct boot *boot, stru
                                  "--allow-fs-read=*", "--allow-fs-write=*", script, lib};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
       argument(place->closure, flags[i]);
+    if (!strcmp(boot->language, "typescript")) {
+      char *stripper = boot->stripper ? bind_at(place, "/rt/stripper.js", boot->stripper) : text("");
+      char *flag = text("--typescript=%s", stripper);
+      argument(place->closure, flag);
+      free(flag), free(stripper);
+    }
     if (boot->module_dir)
       free(bind_at(place, "/rt/node_modules", boot->module_dir));
     for (int i = 0; i < boot->preload_count; i++)

@@ -28,7 +28,7 @@ static int check_owner(const char *path, struct cell_error *error) {
 
 // Who asks is not root, and must not become root by what it names.
 int strict_check(const struct boot *boot, struct cell_error *error) {
-  const char *paths[] = {boot->runtime, boot->guest_dir, boot->guest_lib, boot->module_dir};
+  const char *paths[] = {boot->runtime, boot->guest_dir, boot->guest_lib, boot->module_dir, boot->stripper};
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
     int result = paths[i] ? check_owner(paths[i], error) : 0;
     if (result < 0)

@@ -6,7 +6,6 @@ const { execFileSync } = require('node:child_process');
 const crypto = require('node:crypto');
 const fs = require('node:fs');
 const path = require('node:path');
-const { pack } = require('../../../scripts/pack.js');
 
 const ROOT = path.join(__dirname, '..', '..', '..');
 const CACHE = path.join(ROOT, '.cache', 'consumers');
@@ -30,7 +29,7 @@ function fingerprint() {
   const sum = crypto.createHash('sha256');
   for (const name of [...files, 'package.json', 'README.md', 'scripts/pack.js', 'build/.stamp.json']) {
     const from = path.join(ROOT, name);
-    if (!fs.existsSync(from)) continue;
+    if (name === 'prebuilds' || !fs.existsSync(from)) continue;
     for (const file of fs.statSync(from).isDirectory() ? list(from) : [from])
       sum.update(file).update(fs.readFileSync(file));
   }
@@ -47,10 +46,22 @@ function tarball() {
   return file;
 }
 
-function make(file) {
+/** Stages by hand what is in build/. */
+function pack(file) {
   if (fs.existsSync(file)) return;
   for (const old of fs.readdirSync(CACHE)) if (old.endsWith('.tgz')) fs.rmSync(path.join(CACHE, old));
-  fs.renameSync(pack(CACHE).file, file);
+  const stage = fs.mkdtempSync(path.join(CACHE, 'stage-'));
+  npm(ROOT, 'pack', '--ignore-scripts', '--pack-destination', stage);
+  execFileSync('tar', ['xzf', fs.readdirSync(stage)[0]], { cwd: stage });
+  const folder = path.join(stage, 'package', 'prebuilds', 'linux-x64');
+  fs.mkdirSync(folder, { recursive: true });
+  for (const name of ['code_jail.node', 'guest_node.node', 'guest_python.so', 'code-jail-keeper']) {
+    const to = path.join(folder, name === 'code_jail.node' ? 'code-jail.napi.glibc.node' : name);
+    fs.copyFileSync(path.join(ROOT, 'build', 'Release', name), to);
+  }
+  npm(path.join(stage, 'package'), 'pack', '--ignore-scripts', '--pack-destination', CACHE);
+  fs.rmSync(stage, { recursive: true });
+  fs.renameSync(path.join(CACHE, 'code-jail-0.1.0.tgz'), file);
 }
 
 /**
@@ -81,4 +92,4 @@ function project(name) {
 
 module.exports = { project };
 
-if (require.main === module) make(process.argv[2]);
+if (require.main === module) pack(process.argv[2]);
