@@ -47,4 +47,12 @@ function misconfigured(message, cause) {
   return new JailError('ERR_JAIL_CONFIG', message, { cause });
 }
 
-module.exports = { JailError, isJailError, invalid, misconfigured };
+/** The native parts and the guests are files: they lie where the package is. @param {string} where */
+function bundled(where) {
+  return misconfigured(
+    `code-jail has been bundled into ${where}, away from its native parts: keep it external and installed ` +
+      "(esbuild: --external:code-jail; Next.js: serverExternalPackages: ['code-jail']; Vite, Rollup, webpack: external)",
+  );
+}
+
+module.exports = { JailError, isJailError, invalid, misconfigured, bundled };

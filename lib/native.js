@@ -4,7 +4,7 @@
 
 const fs = require('node:fs');
 const path = require('node:path');
-const { JailError } = require('./errors.js');
+const { JailError, bundled } = require('./errors.js');
 
 // Literal, so that bundlers trace them.
 const ROOT = path.join(__dirname, '..');
@@ -24,12 +24,22 @@ function remedy() {
   );
 }
 
+/** Whether this is still in its package, and not in somebody's bundle. */
+function isInPlace() {
+  try {
+    return JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json'), 'utf8')).name === 'code-jail';
+  } catch {
+    return false;
+  }
+}
+
 /** @returns {any} src/addon.c's exports */
 function load() {
   if (loaded) return loaded;
   try {
     loaded = require('node-gyp-build')(ROOT);
   } catch (error) {
+    if (!isInPlace()) throw bundled(__filename);
     throw new JailError(
       'ERR_JAIL_CONFIG',
       `code-jail has no native build for ${process.platform}-${process.arch}: ${remedy()}`,
@@ -39,10 +49,12 @@ function load() {
   return loaded;
 }
 
-/** The folder of the loaded addon, where keeper and guest libraries are. */
+/** Where keeper and guest libraries are: beside the addon, among prebuilds in a folder of its C library's name. */
 function folder() {
   const { resolve, path: find } = require('node-gyp-build');
-  return path.dirname((resolve ?? find)(ROOT));
+  const addon = (resolve ?? find)(ROOT);
+  const libc = /\.(glibc|musl)\.node$/.exec(addon)?.[1] ?? '';
+  return path.join(path.dirname(addon), libc);
 }
 
 /** What the local jail starts, all absolute. */

@@ -144,7 +144,10 @@ struct keeper *keeper_start(struct place *place, struct jail_error *error) {
   if (result) {
     bool missing = result == ENOENT || result == EACCES || result == ENOEXEC;
     error_set(error, missing ? JAIL_CONFIG : JAIL_UNAVAILABLE, "%s cannot be started: %s%s", config->keeper,
-              strerror(result), missing ? " (npm run build)" : "");
+              strerror(result),
+              result == EACCES ? " (a copy may have lost its mode: chmod +x it)"
+              : missing        ? " (npm run build)"
+                               : "");
     if (pair[0] >= 0)
       close(pair[0]);
     free(keeper);

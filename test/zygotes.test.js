@@ -57,6 +57,14 @@ describe('a boot that fails', () => {
     await jail.close();
   });
 
+  it('for want of its mode names the file and the remedy', async () => {
+    const { makeJail } = require('../lib/run-code.js');
+    const parts = { keeper: __filename, guestNode: '/x', guestPython: '/x', guestDir: '/x' };
+    const jail = makeJail({}, { parts });
+    await fails(jail.runCode(job('ok')), { code: 'ERR_JAIL_CONFIG', message: /zygotes\.test\.js .*chmod \+x/ });
+    await jail.close();
+  });
+
   it('in one language leaves the other alone', async () => {
     const jail = fakeJail('ok', { python: { path: '/fake/boot:config: broken' } });
     await fails(jail.runCode({ language: 'python', code: 'ok' }), { code: 'ERR_JAIL_CONFIG' });

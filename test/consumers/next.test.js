@@ -31,9 +31,9 @@ function freePort() {
 }
 
 /** A server that answers, and how it is asked. */
-async function serve(folder, command) {
+async function serve(folder, command, more = {}) {
   const port = await freePort();
-  const env = { PORT: String(port), HOSTNAME: '127.0.0.1', NODE_ENV: '' };
+  const env = { PORT: String(port), HOSTNAME: '127.0.0.1', NODE_ENV: '', ...more };
   const server = start(folder, command, { env, limitS: 240 });
   const url = `http://127.0.0.1:${port}`;
   const get = async (where) => (await fetch(url + where)).text();
@@ -42,8 +42,12 @@ async function serve(folder, command) {
     assert.match(answer.headers.get('content-type') ?? '', /json/, server.heard.output);
     return answer.json();
   };
-  const isThere = () => get('/').catch(() => '');
-  assert.match(await until(isThere, LONG_MS * slack(), 100), /answer/, server.heard.output);
+  const isThere = () =>
+    get('/api/run').then(
+      () => true,
+      () => false,
+    );
+  assert.ok(await until(isThere, LONG_MS * slack(), 100), server.heard.output);
   /** SIGTERM, as a supervisor sends it. */
   const stop = async () => {
     server.stop();
@@ -60,7 +64,8 @@ async function answersBoth(server) {
   assert.equal(javascript.jail.isolation, 'process');
   const python = await server.post({ language: 'python', code: 'result = [input, "py"]', input: 1 });
   assert.deepEqual(python.result, [1, 'py']);
-  assert.deepEqual(await server.post({ language: 'cobol', code: '' }), { code: 'ERR_JAIL_INVALID_REQUEST' });
+  const refused = await server.post({ language: 'cobol', code: '' });
+  assert.equal(refused.code, 'ERR_JAIL_INVALID_REQUEST');
 }
 
 describe('Next.js', () => {
@@ -75,14 +80,17 @@ describe('Next.js', () => {
   it('builds, and its standalone output runs by itself elsewhere', async () => {
     await runs(folder, [process.execPath, next, 'build'], { limitS: 240 });
     fs.cpSync(path.join(folder, '.next', 'standalone'), away, { recursive: true, verbatimSymlinks: true });
-    const prebuilds = path.join(away, 'node_modules', 'code-jail', 'prebuilds', `${process.platform}-${process.arch}`);
-    const parts = fs.readdirSync(prebuilds);
-    for (const [name, pattern] of Object.entries({ addon: /^code.jail.*\.node$/, python: /^guest_python\.so$/ }))
+    const traced = path.join(away, 'node_modules', 'code-jail', 'prebuilds');
+    const parts = fs.readdirSync(traced, { recursive: true }).map(String);
+    for (const one of [/code_jail[^/]*\.node$/, /guest_node\.node$/, /guest_python\.so$/])
       assert.ok(
-        parts.some((part) => pattern.test(part)),
-        `${name} is traced: ${parts}`,
+        parts.some((part) => one.test(part)),
+        `${one} is traced: ${parts}`,
       );
-    fs.accessSync(path.join(prebuilds, 'code-jail-keeper'), fs.constants.X_OK);
+    fs.accessSync(
+      path.join(traced, String(parts.find((part) => part.endsWith('code-jail-keeper')))),
+      fs.constants.X_OK,
+    );
 
     const server = await serve(away, [process.execPath, 'server.js']);
     await answersBoth(server);
@@ -116,6 +124,14 @@ describe('Next.js', () => {
       await answersBoth(server);
       assert.equal(named(server, 'code-jail'), keepers, 'no second jail');
     }
+    await server.stop();
+  });
+
+  it('says what to set where serverExternalPackages was forgotten', async () => {
+    const server = await serve(folder, [process.execPath, next, 'dev'], { FORGOTTEN: '1' });
+    const refused = await server.post({ language: 'javascript', code: '' });
+    assert.equal(refused.code, 'ERR_JAIL_CONFIG', server.heard.output);
+    assert.match(refused.message, /bundled into .*serverExternalPackages/);
     await server.stop();
   });
 });

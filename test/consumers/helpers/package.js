@@ -6,6 +6,7 @@ const { execFileSync } = require('node:child_process');
 const crypto = require('node:crypto');
 const fs = require('node:fs');
 const path = require('node:path');
+const { pack } = require('../../../scripts/pack.js');
 
 const ROOT = path.join(__dirname, '..', '..', '..');
 const CACHE = path.join(ROOT, '.cache', 'consumers');
@@ -29,7 +30,7 @@ function fingerprint() {
   const sum = crypto.createHash('sha256');
   for (const name of [...files, 'package.json', 'README.md', 'scripts/pack.js', 'build/.stamp.json']) {
     const from = path.join(ROOT, name);
-    if (name === 'prebuilds' || !fs.existsSync(from)) continue;
+    if (!fs.existsSync(from)) continue;
     for (const file of fs.statSync(from).isDirectory() ? list(from) : [from])
       sum.update(file).update(fs.readFileSync(file));
   }
@@ -46,22 +47,10 @@ function tarball() {
   return file;
 }
 
-/** Stages by hand what is in build/. */
-function pack(file) {
+function make(file) {
   if (fs.existsSync(file)) return;
   for (const old of fs.readdirSync(CACHE)) if (old.endsWith('.tgz')) fs.rmSync(path.join(CACHE, old));
-  const stage = fs.mkdtempSync(path.join(CACHE, 'stage-'));
-  npm(ROOT, 'pack', '--ignore-scripts', '--pack-destination', stage);
-  execFileSync('tar', ['xzf', fs.readdirSync(stage)[0]], { cwd: stage });
-  const folder = path.join(stage, 'package', 'prebuilds', 'linux-x64');
-  fs.mkdirSync(folder, { recursive: true });
-  for (const name of ['code_jail.node', 'guest_node.node', 'guest_python.so', 'code-jail-keeper']) {
-    const to = path.join(folder, name === 'code_jail.node' ? 'code-jail.napi.glibc.node' : name);
-    fs.copyFileSync(path.join(ROOT, 'build', 'Release', name), to);
-  }
-  npm(path.join(stage, 'package'), 'pack', '--ignore-scripts', '--pack-destination', CACHE);
-  fs.rmSync(stage, { recursive: true });
-  fs.renameSync(path.join(CACHE, 'code-jail-0.1.0.tgz'), file);
+  fs.renameSync(pack(CACHE).file, file);
 }
 
 /**
@@ -92,4 +81,4 @@ function project(name) {
 
 module.exports = { project };
 
-if (require.main === module) pack(process.argv[2]);
+if (require.main === module) make(process.argv[2]);

@@ -8,6 +8,6 @@ export async function POST(request: Request): Promise<Response> {
     return Response.json({ version: VERSION, ...(await runCode(wanted, { signal: request.signal })) });
   } catch (error) {
     if (!(error instanceof JailError)) throw error;
-    return Response.json({ code: error.code }, { status: 400 });
+    return Response.json({ code: error.code, message: error.message }, { status: 400 });
   }
 }

@@ -1,0 +1,6 @@
+import { JailError, runCode } from 'code-jail';
+
+const { result } = await runCode({ language: 'javascript', code: 'return input', input: 42 });
+const { result: more } = await runCode({ language: 'python', code: 'result = input', input: 43 });
+const refused = await runCode({ language: 'cobol', code: '' }).catch((error) => error);
+console.log(result, more, refused instanceof JailError);
