@@ -118,7 +118,7 @@ export interface RunOptions {
    * `stdout` and `stderr` of the result are what they are without it. A host that is slow to listen
    * does not slow the run: what waits for it comes as one piece. One that throws (or whose promise rejects)
    * is told by a process warning (CODE_JAIL_LISTENER) and hears no more; the run goes on.
-   * From a service that does not stream, everything comes at once, before the result.
+   * From a service or jailer that does not stream, everything comes at once, before the result.
    */
   onStdout?: (text: string) => unknown;
   /** As `onStdout`. */

@@ -127,8 +127,8 @@ static bool call_send(struct call *call) {
   call->requests = 0;
   call->header_bytes = 0;
   call->unread = call->too_large = call->on_fresh = false;
-  call->begun = call->events = false;
-  call->scanned = 0;
+  call->begun = false;
+  call->events = (struct events){0};
   call->curl_error[0] = 0;
   call->answer.size = 0;
   return http_request_set(call) &&
@@ -235,7 +235,7 @@ static bool begin(struct call *call, struct jail_run *run, struct jail_error *er
   call->run = run;
   run->backend_data = call;
   http->credit += http->credit < CREDIT_MOST;
-  if (remote_write(&call->body, run)) {
+  if (remote_write(&call->body, run, false)) {
     error_set(error, JAIL_INVALID_REQUEST, "the request is over %d MiB, which is the most that travels",
               REMOTE_REQUEST_MAX >> 20);
     return false;

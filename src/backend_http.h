@@ -1,7 +1,6 @@
 // backend_http.h: what the parts of the HTTP backend share.
 //   backend_http.c             the calls: how a run is sent, repeated, ended
 //   backend_http_request.c     what is sent
-//   backend_http_events.c      an answer that comes in parts, while the run is under way
 //   backend_http_failure.c     what it was when no answer came
 //   backend_http_curl.c        libcurl on the engine's loop: sockets, timers, connections
 //   backend_http_connection.c  which connections are open, and what may be sent again
@@ -14,6 +13,7 @@
 
 #include "backend.h"
 #include "buf.h"
+#include "events.h"
 #include "pool.h"
 
 struct connection { // a socket that curl has open
@@ -59,8 +59,7 @@ struct call {
   bool spared;                   // had a second chance at its deadline
   bool too_large;                // more headers or body than may be
   bool begun;                    // some of its body has come
-  bool events;                   // the answer comes as lines, and is itself still to come
-  size_t scanned;                // of `answer`, for the end of a line
+  struct events events;          // lines that come before the answer
   size_t header_bytes;
   char curl_error[CURL_ERROR_SIZE];
 };
@@ -74,18 +73,12 @@ void http_call_finished(struct call *call, CURLcode result);
 
 // ---- backend_http_request.c, backend_http_failure.c ----
 
+#define HTTP_EVENTS "application/x-ndjson"
 uint64_t http_left_ms(const struct call *call); // until its deadline
 // Makes the handle's request, headers and body. false without memory.
 bool http_request_set(struct call *call);
 // Fills *error for a transfer that ended without a whole answer. status: 0 where there was none.
 void http_failure(const struct call *call, CURLcode result, long status, struct jail_error *error);
-
-// ---- backend_http_events.c ----
-
-#define HTTP_EVENTS "application/x-ndjson"
-bool http_is_live(const struct call *call); // somebody listens
-// Tells the whole lines of the answer so far, as long as they are parts of the run's output, and takes them out of it.
-void http_events_take(struct call *call);
 
 // ---- backend_http_curl.c ----
 

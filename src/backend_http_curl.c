@@ -43,14 +43,14 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg) {
     call->begun = true;
     curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(call->easy, CURLINFO_CONTENT_TYPE, &type);
-    call->events = status == 200 && http_is_live(call) && type && !strncmp(type, HTTP_EVENTS, sizeof HTTP_EVENTS - 1);
+    if (status == 200 && call->run && run_is_live(call->run) && type &&
+        !strncmp(type, HTTP_EVENTS, sizeof HTTP_EVENTS - 1))
+      events_begin(&call->events, call->run);
     call->answer.ceiling = status == 200 && call->run ? remote_answer_max(&call->run->request) : REFUSAL_MAX;
   }
-  if (!buf_add(&call->answer, data, size * count)) {
-    if (call->events)
-      http_events_take(call);
+  if (!buf_add(&call->answer, data, size * count) &&
+      (!call->events.open || events_take(&call->events, call->run, &call->answer)))
     return size * count;
-  }
   call->too_large = true;
   return 0;
 }

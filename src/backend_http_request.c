@@ -38,7 +38,8 @@ static bool add_extra_headers(struct call *call, const char *lines) {
 
 static bool add_headers(struct call *call) {
   char wait[64], bearer[HEADER_MAX];
-  const char *accept = http_is_live(call) ? "Accept: " HTTP_EVENTS ", application/json" : "Accept: application/json";
+  const char *accept =
+    run_is_live(call->run) ? "Accept: " HTTP_EVENTS ", application/json" : "Accept: application/json";
   snprintf(wait, sizeof wait, "x-code-jail-wait-ms: %llu", (unsigned long long)http_left_ms(call));
   int size = snprintf(bearer, sizeof bearer, "Authorization: Bearer %s", call->http->config->token);
   bool fine = size > 0 && (size_t)size < sizeof bearer && add_header(call, bearer) &&
@@ -55,7 +56,7 @@ bool http_request_set(struct call *call) {
     return !curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L) && !curl_easy_setopt(easy, CURLOPT_URL, call->http->live_url) &&
            !curl_easy_setopt(easy, CURLOPT_HTTPHEADER, NULL);
   curl_off_t size = (curl_off_t)call->body.size, most = (curl_off_t)remote_answer_max(&call->run->request);
-  if (http_is_live(call))
+  if (run_is_live(call->run))
     most = 0; // lines that have been told do not count: http_curl's own ceiling holds for the rest
   return add_headers(call) && !curl_easy_setopt(easy, CURLOPT_POST, 1L) &&
          !curl_easy_setopt(easy, CURLOPT_URL, call->http->config->url) &&

@@ -5,6 +5,10 @@
 // the connection does. One deadline over everything, as over HTTP; closing the
 // connection is how a run is cancelled, and nothing is ever sent twice. We do
 // not close our half first: some peers take that for going away.
+//
+// For whoever listens the request has `stream`, and the answer events before it
+// (events.h). A peer that does not know the field and says so has run nothing: it
+// is asked again without.
 #include "backend_socket.h"
 
 #include <stdlib.h>
@@ -19,6 +23,7 @@ enum {
   WARM_MS = 10000,
   LATE_CHANCE_US = 1000000,
   REFUSAL_MAX = 16 << 10,
+  PLAIN_US = 60000000, // then it may be a newer peer
 };
 
 // ---- calls ----
@@ -108,12 +113,26 @@ static void no_result(struct call *call, const char *why) {
   socket_call_fail(call, &error);
 }
 
+static void ask_plainly(struct call *call) {
+  call->plain = true;
+  call->answer.size = 0;
+  socket_hang_up(call);
+  socket_dial(call);
+}
+
 static void answered(struct call *call) {
   struct pool *pool = call->socket->pool;
   struct jail_run *run = call->run;
   struct jail_error error;
   run->finished_us = engine_now_us();
-  if (is_refusal(call, &error)) {
+  bool refused = is_refusal(call, &error), invalid = refused && error.code == JAIL_INVALID_REQUEST;
+  if (invalid && call->wanted_events && !call->events.told) {
+    ask_plainly(call);
+    return;
+  }
+  if (call->plain && !invalid) // so it was not the request that was wrong
+    call->socket->plain_until_us = engine_now_us() + PLAIN_US;
+  if (refused) {
     socket_call_fail(call, &error);
     return;
   }
@@ -145,6 +164,12 @@ void socket_call_take(struct call *call, const char *data, size_t size) {
     no_result(call, "more than it may have");
     return;
   }
+  if (call->events.open && !events_take(&call->events, call->run, &call->answer)) {
+    no_result(call, "its events are more than its output may be");
+    return;
+  }
+  if (call->events.open)
+    return;
   bool whole = is_whole(call, &fault);
   if (fault)
     no_result(call, fault == JSON_UTF8       ? "it is not UTF-8"
@@ -161,7 +186,7 @@ void socket_call_cut(struct call *call, const char *how) {
     answered(call);
     return;
   }
-  if (!call->answer.size)
+  if (!call->answer.size && !call->events.told)
     error_set(&error, JAIL_UNAVAILABLE,
               "the jailer at %s closed the connection without an answer%s; the run may have been carried out",
               path_of(call), how);

@@ -9,6 +9,7 @@
 
 #include "backend.h"
 #include "buf.h"
+#include "events.h"
 #include "json.h"
 #include "pool.h"
 
@@ -21,6 +22,7 @@ struct socket {
   const struct jail_config *config; // the pool's
   struct call *calls;               // owned
   uint32_t links;                   // not yet closed
+  uint64_t plain_until_us;          // the peer knows no events, and is not asked for them
   bool closing;
   char chunk[SOCKET_READ_BYTES]; // what was just read; used and forgotten in one turn
 };
@@ -35,8 +37,11 @@ struct call { // one run, or one warm()
   struct engine_timer deadline, again;
   uint64_t busy_us; // how long to wait before the next try
   struct buf answer;
+  struct events events; // lines that come before the answer
   struct json_scan scan;
-  bool spared; // had a second chance at its deadline
+  bool wanted_events; // was asked for them
+  bool plain;         // asks for no events: the peer refused a request for them
+  bool spared;        // had a second chance at its deadline
 };
 
 struct link { // one connection; owns itself, until libuv has closed it

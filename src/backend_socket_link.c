@@ -76,7 +76,12 @@ static void make_one_line(struct buf *line) {
 
 static void send_line(struct call *call, struct link *link) {
   struct jail_error error;
-  if (remote_write(&link->line, call->run)) {
+  bool live = run_is_live(call->run) && !call->plain && engine_now_us() >= call->socket->plain_until_us;
+  call->events = (struct events){0};
+  call->wanted_events = live;
+  if (live)
+    events_begin(&call->events, call->run);
+  if (remote_write(&link->line, call->run, live)) {
     error_set(&error, JAIL_INVALID_REQUEST, "the request is over %d MiB, which is the most that travels",
               REMOTE_REQUEST_MAX >> 20);
     socket_call_fail(call, &error);

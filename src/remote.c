@@ -91,7 +91,7 @@ const char *remote_isolation_name(enum jail_isolation isolation) {
   return (unsigned)isolation < sizeof names / sizeof *names ? names[isolation] : NULL;
 }
 
-int remote_write(struct buf *out, const struct jail_run *run) {
+int remote_write(struct buf *out, const struct jail_run *run, bool stream) {
   const struct jail_request *request = &run->request;
   const char *code = run->payload + sizeof(struct job_header);
   const char *input = code + request->code_bytes;
@@ -111,7 +111,7 @@ int remote_write(struct buf *out, const struct jail_run *run) {
            add_number(out, "maxResultBytes", request->max_result_bytes, DEFAULT_RESULT_BYTES) ||
            add_number(out, "maxResultNodes", request->max_result_nodes, DEFAULT_RESULT_NODES) ||
            add_field(out, "minIsolation", remote_isolation_name(request->min_isolation)) ||
-           add_field(out, "tenant", request->tenant) || add_text(out, "}");
+           add_field(out, "tenant", request->tenant) || add_text(out, stream ? ",\"stream\":true}" : "}");
   return failed ? -1 : 0;
 }
 

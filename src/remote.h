@@ -13,8 +13,9 @@ enum { REMOTE_REQUEST_MAX = 32 << 20 };
 size_t remote_answer_max(const struct jail_request *request);
 
 // Adds the request, with those fields only that differ from their defaults, so
-// that older services understand newer clients. -1 where it is over out's ceiling.
-int remote_write(struct buf *out, const struct jail_run *run);
+// that older services understand newer clients. stream: asks for events (events.h).
+// -1 where it is over out's ceiling.
+int remote_write(struct buf *out, const struct jail_run *run, bool stream);
 
 // Reads the answer into the run's outcome. JAIL_OK, or *error filled: whatever is
 // not exactly a result is JAIL_PROTOCOL, too little isolation JAIL_ISOLATION.

@@ -31,6 +31,11 @@ struct jail_run {
   void *backend_data;                                     // the backend's own
 };
 
+// Whether somebody listens to what it writes.
+static inline bool run_is_live(const struct jail_run *run) {
+  return run->request.live[0] || run->request.live[1];
+}
+
 // Fills in the times, gives the outcome to the user, and leaves the pool. The
 // run is no longer the engine's after it. The caller then calls pool_pump.
 void run_settle(struct jail_run *run);

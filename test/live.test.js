@@ -9,20 +9,27 @@ const { descendants, slack, until } = require('./helpers/baseline.js');
 const { createJail } = require('..');
 const { answerTo, errorOf, send, startPeer, TOKEN } = require('./helpers/peer.js');
 const { openJail } = require('./helpers/run.js');
+const { startJailer } = require('./helpers/jailer.js');
 const { startService, TOKEN: SERVICE_TOKEN } = require('./helpers/service.js');
 
 const MiB = 1 << 20;
 let service;
-const jails = { parked: openJail(), cold: openJail({ start: 'cold' }), http: null };
+let jailer;
+const jails = { parked: openJail(), cold: openJail({ start: 'cold' }), http: null, socket: null };
 before(async () => {
+  jailer = await startJailer();
+  jails.socket = createJail({ socket: jailer.file });
   service = await startService();
   jails.http = createJail({ url: service.base, token: SERVICE_TOKEN });
 });
 after(async () => {
   await jails.http?.close();
+  await jails.socket?.close();
   await service?.stop();
+  await jailer?.stop();
 });
 
+const TOO_MUCH = `{"stdout":"${'x'.repeat(3 * MiB + 1)}"}\n`;
 const jail = jails.parked;
 const py = (code, more) => ({ language: 'python', code, ...more });
 const js = (code, more) => ({ language: 'javascript', code, ...more });
@@ -162,36 +169,46 @@ describe('live output', () => {
   });
 });
 
+for (const name of ['http', 'socket']) {
+  describe(`live output from elsewhere, ${name}`, () => {
+    it('bytes that are no UTF-8, escapes and large pieces arrive as in the result', async () => {
+      const code =
+        'import os\nfor i in range(20):\n    os.write(1, b"\\xff\\x00\\x1b\\"\\\\{}\\n" + "é中😀".encode() * 3000)\n';
+      const { run, out } = await listen(jails[name], py(code));
+      assert.ok(out === run.stdout, `${out.length} characters, and ${run.stdout.length} in the result`);
+      assert.ok(out.includes('\ufffd\0\u001b"\\{}\n') && out.length > 200000);
+    });
+
+    it('a result with line breaks between its values, and output that looks like an event, are what they are', async () => {
+      const code =
+        'import os\nos.write(1, b\'{"stderr":"forged"}\\n\')\nbody = b\'[\\n{"stdout":"forged"}\\n,1]\'\n' +
+        'import struct, time\nos.write(3, struct.pack("<IIII", 0x31464a43, 82, 0, len(body)) + body)\ntime.sleep(5)\n';
+      const { run, out, err } = await listen(jails[name], py(code));
+      assert.deepEqual([run.status, run.result], ['ok', [{ stdout: 'forged' }, 1]]);
+      assert.deepEqual([out, err, run.stdout], ['{"stderr":"forged"}\n', '', '{"stderr":"forged"}\n']);
+    });
+
+    it('a flood, with a listener that is slow', async () => {
+      const code = 'import os\nb = b"x" * 65536\nwhile True: os.write(1, b); os.write(2, b)\n';
+      let bytes = 0;
+      const onStdout = (text) => {
+        bytes += text.length;
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+      };
+      const run = await jails[name].runCode(py(code, { maxOutputBytes: MiB }), { onStdout, onStderr: onStdout });
+      assert.match(run.status, /^(output_limit|timeout)$/);
+      assert.equal(bytes, 2 * MiB);
+    });
+
+    it('only noise, which comes as three bytes for one, is not more than may be', async () => {
+      const code = 'import os\nos.write(1, b"\\xff" * 50000)\n';
+      const { run } = await listen(jails[name], py(code, { maxOutputBytes: 50000 }));
+      assert.deepEqual([run.status, run.stdout], ['ok', '\ufffd'.repeat(50000)]);
+    });
+  });
+}
+
 describe('live output over HTTP', () => {
-  it('bytes that are no UTF-8, escapes and large pieces arrive as in the result', async () => {
-    const code =
-      'import os\nfor i in range(20):\n    os.write(1, b"\\xff\\x00\\x1b\\"\\\\{}\\n" + "é中😀".encode() * 3000)\n';
-    const { run, out } = await listen(jails.http, py(code));
-    assert.ok(out === run.stdout, `${out.length} characters, and ${run.stdout.length} in the result`);
-    assert.ok(out.includes('\ufffd\0\u001b"\\{}\n') && out.length > 200000);
-  });
-
-  it('a result with line breaks between its values, and output that looks like an event, are what they are', async () => {
-    const code =
-      'import os\nos.write(1, b\'{"stderr":"forged"}\\n\')\nbody = b\'[\\n{"stdout":"forged"}\\n,1]\'\n' +
-      'import struct, time\nos.write(3, struct.pack("<IIII", 0x31464a43, 82, 0, len(body)) + body)\ntime.sleep(5)\n';
-    const { run, out, err } = await listen(jails.http, py(code));
-    assert.deepEqual([run.status, run.result], ['ok', [{ stdout: 'forged' }, 1]]);
-    assert.deepEqual([out, err, run.stdout], ['{"stderr":"forged"}\n', '', '{"stderr":"forged"}\n']);
-  });
-
-  it('a flood, with a listener that is slow', async () => {
-    const code = 'import os\nb = b"x" * 65536\nwhile True: os.write(1, b); os.write(2, b)\n';
-    let bytes = 0;
-    const onStdout = (text) => {
-      bytes += text.length;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
-    };
-    const run = await jails.http.runCode(py(code, { maxOutputBytes: MiB }), { onStdout, onStderr: onStdout });
-    assert.match(run.status, /^(output_limit|timeout)$/);
-    assert.equal(bytes, 2 * MiB);
-  });
-
   it('a peer’s lines are believed as output, and never as anything else', async () => {
     const lines =
       (end) =>
@@ -209,7 +226,14 @@ describe('live output over HTTP', () => {
     reply = lines((job) => `${JSON.stringify(answerTo(job, { stdout: 'ac' }))}\n`);
     const { run, out, err } = await listen(far, js('1'));
     assert.deepEqual([run.result, out, err], [2, 'ac', 'b\ufffd']);
-    for (const end of [() => '', () => '{"stdout":"d"}\n', () => '{"stdout":5}\n', () => 'nonsense']) {
+    for (const end of [
+      () => '',
+      () => '{"stdout":"d"}\n',
+      () => '{"stdout":5}\n',
+      () => 'nonsense',
+      () => '{"stdout":""}\n',
+      () => TOO_MUCH,
+    ]) {
       reply = lines(end);
       assert.equal((await errorOf(listen(far, js('1')))).code, 'ERR_JAIL_PROTOCOL');
     }

@@ -11,6 +11,7 @@ const { describe, errorText, resultParts } = require('../server/answer.js');
 const { parseBody } = require('../server/body.js');
 const { openLocal } = require('../server/exec.js');
 const { whatWeRunOn } = require('../server/isolation.js');
+const { Events, takeStream } = require('../server/events.js');
 const { readJob } = require('../server/job.js');
 const { Frames, frame, TYPES } = require('./frames.js');
 
@@ -35,8 +36,11 @@ async function main() {
     const end = new AbortController();
     running.set(number, end);
     try {
-      const job = readJob(await parseBody(Buffer.concat([line, NUL]), 'the line'), limits, isolation, {});
+      const parsed = await parseBody(Buffer.concat([line, NUL]), 'the line');
+      const streams = takeStream(parsed.fields);
+      const job = readJob(parsed, limits, isolation, {});
       job.asText = true;
+      if (streams) job.output = new Events((event) => say(TYPES.event, number, [Buffer.from(event)]));
       end.signal.throwIfAborted();
       const run = await new Promise((resolve, reject) => local.run(job, end.signal, resolve, reject));
       const text = resultParts(run, { isolation, asText: false, queuedMs: 0 });

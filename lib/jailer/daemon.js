@@ -1,6 +1,7 @@
 'use strict';
 // The jailer daemon: who may ask, one line, a slot, the engine, one line back.
-// What a connection gets is always a line: a result, or { "error": … }.
+// What a connection gets is always a line: a result, or { "error": … }; before it
+// what the run writes, for a client that asked for it (`stream`).
 
 const net = require('node:net');
 const { JailError } = require('../errors.js');
@@ -8,6 +9,7 @@ const { readConfig } = require('../config.js');
 const { LANGUAGES } = require('../options.js');
 const { describe, errorText } = require('../server/answer.js');
 const { parseBody, refusal } = require('../server/body.js');
+const { Events, takeStream } = require('../server/events.js');
 const { Connections } = require('../server/connections.js');
 const { readJob } = require('../server/job.js');
 const { requestFacts } = require('../server/log.js');
@@ -85,7 +87,7 @@ class Jailer {
       if (line === null) return socket.destroy(); // somebody looked whether we listen, or has gone
       this.connections.busy(socket);
       stop = watchClient(socket, () => gone.abort(clientGone()));
-      this.end(socket, await this.answer(line, gone.signal, facts));
+      this.end(socket, await this.answer(line, socket, gone.signal, facts));
     } catch (error) {
       this.refuse(socket, error, facts);
     } finally {
@@ -106,15 +108,13 @@ class Jailer {
     return true;
   }
 
-  /** @param {Buffer} line @param {AbortSignal} signal @param {any} facts @returns {Promise<Buffer[]>} */
-  async answer(line, signal, facts) {
+  /** @param {Buffer} line @param {net.Socket} socket @param {AbortSignal} signal @param {any} facts @returns {Promise<Buffer[]>} */
+  async answer(line, socket, signal, facts) {
     const { isolation } = this.engine;
-    const request = readJob(
-      await parseBody(line, 'the line'),
-      this.limits,
-      isolation === 'process' ? null : isolation,
-      facts,
-    );
+    const parsed = await parseBody(line, 'the line');
+    const streams = takeStream(parsed.fields);
+    const request = readJob(parsed, this.limits, isolation === 'process' ? null : isolation, facts);
+    if (streams && !request.isCheck) request.output = new Events((event) => socket.writable && socket.write(event));
     if (this.draining) throw leaving();
     const { asText } = request;
     request.asText = true;

@@ -24,7 +24,10 @@ const { misconfigured } = require('../errors.js');
  * @property {Buffer} line the request as one JSON line, the line break included, for an agent
  *   elsewhere. Every field is there; `minIsolation` and `tenant` are not: they are judged here
  * @property {import('../options.js').Request} request the same, as lib/options.js reads it;
- *   asText is set, because the result's JSON only passes through
+ *   asText is set, because the result's JSON only passes through. Its `output`, if there is one,
+ *   hears what the run writes, as it comes
+ * @property {import('../server/events.js').EventReader | null} events for such lines of an agent
+ *   elsewhere (its line has `stream`); null: nobody listens
  * @property {number} maxAnswerBytes what an answer may have; more is ERR_JAIL_PROTOCOL
  */
 

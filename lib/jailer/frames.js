@@ -3,7 +3,7 @@
 // { bytes, number of the job, type } as 32-bit integers, then so many bytes.
 
 const HEAD_BYTES = 12;
-const TYPES = { hello: 1, job: 2, cancel: 3, answer: 4 };
+const TYPES = { hello: 1, job: 2, cancel: 3, answer: 4, event: 5 };
 
 /** @param {number} type @param {number} number @param {Buffer[]} parts @returns {Buffer[]} */
 function frame(type, number, parts) {

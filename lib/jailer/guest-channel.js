@@ -94,16 +94,17 @@ function head() {
 }
 
 /**
- * Sends the job, and reads the one line that is the answer. The VM may be killed after it.
+ * Sends the job, and reads the one line that is the answer; before it events, where somebody
+ * listens. The VM may be killed after it.
  * @param {net.Socket} socket ours from here on
- * @param {{ line: Buffer, maxAnswerBytes: number }} job
+ * @param {{ line: Buffer, maxAnswerBytes: number, events?: import('../server/events.js').EventReader | null }} job
  * @param {AbortSignal} signal
  * @returns {Promise<Buffer>}
  */
-function exchange(socket, { line, maxAnswerBytes }, signal) {
+function exchange(socket, { line, maxAnswerBytes, events = null }, signal) {
   return new Promise((resolve, reject) => {
     /** @type {Buffer[]} */
-    const parts = [];
+    let parts = [];
     let size = 0;
     const done = (action, value) => {
       signal.removeEventListener('abort', onAbort);
@@ -114,14 +115,27 @@ function exchange(socket, { line, maxAnswerBytes }, signal) {
     const protocol = (why) => done(reject, failed('answer', why, { code: 'ERR_JAIL_PROTOCOL' }));
     const onAbort = () => done(reject, signal.reason);
     const onClose = () => done(reject, failed('answer', `the VM ended after ${size} bytes of its answer`));
+    const takeAll = (/** @type {Buffer} */ part) => {
+      for (let rest = part; rest.length > 0; ) {
+        const end = rest.indexOf(10);
+        size += end < 0 ? rest.length : end;
+        if (size > maxAnswerBytes) return protocol(`it is over ${maxAnswerBytes} bytes`);
+        parts.push(end < 0 ? rest : rest.subarray(0, end));
+        if (end < 0) return;
+        const whole = Buffer.concat(parts);
+        rest = rest.subarray(end + 1);
+        if (!events?.take(whole))
+          return rest.length > 0 ? protocol('something follows its line') : done(resolve, whole);
+        parts = [];
+        size = 0;
+      }
+    };
     const onData = (/** @type {Buffer} */ part) => {
-      const end = part.indexOf(10);
-      size += end < 0 ? part.length : end;
-      if (size > maxAnswerBytes) return protocol(`it is over ${maxAnswerBytes} bytes`);
-      parts.push(end < 0 ? part : part.subarray(0, end));
-      if (end < 0) return;
-      if (end + 1 < part.length) return protocol('something follows its line');
-      done(resolve, Buffer.concat(parts));
+      try {
+        takeAll(part);
+      } catch (error) {
+        protocol(error.message);
+      }
     };
     if (signal.aborted) return onAbort();
     signal.addEventListener('abort', onAbort, { once: true });

@@ -1,12 +1,14 @@
 'use strict';
 // What the agent starts in a microVM (src/agent/agent.c): one request as a line on
-// standard input, run in this VM's own local jail, one line back on standard output.
+// standard input, run in this VM's own local jail, one line back on standard output;
+// before it what the run writes, if it is asked for.
 
 const fs = require('node:fs');
 const { readConfig } = require('../config.js');
 const { Local } = require('../local.js');
 const { describe, errorText, resultParts } = require('../server/answer.js');
 const { parseBody, refusal } = require('../server/body.js');
+const { Events, takeStream } = require('../server/events.js');
 const { readJob } = require('../server/job.js');
 
 const LINE_BYTES = 32 << 20;
@@ -41,7 +43,10 @@ function openGuest() {
 
 /** @param {Buffer} line @param {ReturnType<typeof openGuest>} guest @returns {Promise<string>} */
 async function answer(line, { limits, local }) {
-  const request = readJob(await parseBody(line, 'the line'), limits, null, {});
+  const parsed = await parseBody(line, 'the line');
+  const streams = takeStream(parsed.fields);
+  const request = readJob(parsed, limits, null, {});
+  if (streams) request.output = new Events((event) => writeAll(1, event));
   const { asText } = request;
   request.asText = true;
   const run = await new Promise((resolve, reject) => local.run(request, null, resolve, reject));

@@ -68,7 +68,7 @@ class Sandbox {
       this.said += error.message;
     });
     if (!this.child.stdout) throw unavailable('cannot be started: no descriptors for its pipes', true);
-    /** @type {Map<number, { resolve: (answer: Buffer) => void, reject: (error: unknown) => void, most: number }>} */
+    /** @type {Map<number, { resolve: (answer: Buffer) => void, reject: (error: unknown) => void, most: number, events: import('../server/events.js').EventReader | null }>} */
     this.jobs = new Map();
     this.numbers = 0;
     this.over = false;
@@ -93,6 +93,7 @@ class Sandbox {
           clearTimeout(timer);
           resolve(body.equals(HELLO));
         } else if (type === TYPES.answer) this.onAnswer(number, body);
+        else if (type === TYPES.event) this.onEvent(number, body);
       });
       stdin.on('error', () => {}); // its end tells
       stdout.on('data', (part) => {
@@ -119,6 +120,20 @@ class Sandbox {
     else job.resolve(Buffer.from(body));
   }
 
+  /** @param {number} number @param {Buffer} line */
+  onEvent(number, line) {
+    const job = this.jobs.get(number);
+    if (!job) return; // cancelled
+    let why = 'it told of output that nobody asked for, or not as an event';
+    try {
+      if (job.events?.take(line)) return;
+    } catch (error) {
+      why = error.message;
+    }
+    this.send(TYPES.cancel, number, []);
+    job.reject(new JailError('ERR_JAIL_PROTOCOL', why));
+  }
+
   /** @param {import('./engines.js').Job} job @param {AbortSignal} signal @returns {Promise<Buffer>} */
   async run(job, signal) {
     if (this.over) throw unavailable('has ended; another one is being started', true);
@@ -133,7 +148,12 @@ class Sandbox {
         signal.removeEventListener('abort', onAbort);
         settle(value);
       };
-      this.jobs.set(number, { resolve: end(resolve), reject: end(reject), most: job.maxAnswerBytes });
+      this.jobs.set(number, {
+        resolve: end(resolve),
+        reject: end(reject),
+        most: job.maxAnswerBytes,
+        events: job.events,
+      });
       signal.addEventListener('abort', onAbort, { once: true });
       this.send(TYPES.job, number, [job.line]);
     });

@@ -1,6 +1,7 @@
 'use strict';
 // A request as an engine gets it. See Job in engines.js.
 
+const { EventReader } = require('../server/events.js');
 const { LANGUAGES, NUMBER_NAMES } = require('../options.js');
 
 const ENVELOPE_BYTES = 1024 * 1024;
@@ -14,7 +15,15 @@ function lineOf(request) {
       .map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]),
   );
   const numbers = Object.fromEntries(NUMBER_NAMES.map((name) => [name, request[name]]));
-  const head = { id: request.id, language: LANGUAGES[request.language], code: request.code, ...numbers, env };
+  const stream = request.output !== null ? { stream: true } : {};
+  const head = {
+    id: request.id,
+    language: LANGUAGES[request.language],
+    code: request.code,
+    ...numbers,
+    env,
+    ...stream,
+  };
   // Its input is JSON text already; a line end in it is white space.
   const input = request.input.replace(/[\r\n]/g, ' ');
   return Buffer.from(`${JSON.stringify(head).slice(0, -1)},"input":${input}}\n`);
@@ -29,6 +38,7 @@ function checkLineOf({ id, language, code, timeoutMs, memoryMb }) {
 function jobOf(request) {
   return {
     request,
+    events: request.output && new EventReader(request.output, request.maxOutputBytes),
     get line() {
       return request.isCheck ? checkLineOf(request) : lineOf(request);
     },

@@ -7,7 +7,7 @@ const { JailError } = require('../errors.js');
 const { readConfig } = require('../config.js');
 const { LANGUAGES } = require('../options.js');
 const { describe, errorText, resultParts } = require('./answer.js');
-const { Events, onOneLine, wantsEvents } = require('./events.js');
+const { Events, TYPE, onOneLine, wantsEvents } = require('./events.js');
 const { parseBody, readBody, refusal, tooLarge } = require('./body.js');
 const { readJob } = require('./job.js');
 const { requestFacts } = require('./log.js');
@@ -92,7 +92,7 @@ class Exec {
     try {
       facts.queuedMs = performance.now() - queued;
       signal.throwIfAborted();
-      if (wantsEvents(request) && !job.isCheck) job.output = new Events(response, HEADERS);
+      if (wantsEvents(request) && !job.isCheck) job.output = new Events((line) => sendEvent(response, line));
       run = await new Promise((resolve, reject) => this.local.run(job, signal, resolve, reject));
     } finally {
       release();
@@ -195,6 +195,13 @@ function clientGone() {
 
 function leaving() {
   return new JailError('ERR_JAIL_UNAVAILABLE', 'the service is going down', { retryable: true, retryAfterMs: 1000 });
+}
+
+/** @param {import('node:http').ServerResponse} response @param {string} line */
+function sendEvent(response, line) {
+  if (response.destroyed) return;
+  if (!response.headersSent) response.writeHead(200, { ...HEADERS, 'content-type': TYPE });
+  response.write(line);
 }
 
 /** @param {import('node:http').ServerResponse} response @param {string[]} parts */

@@ -120,14 +120,14 @@ static int written(void) {
          "null"
          "K=v=\x02\0L=",
          19);
-  int fine = remote_write(&out, &run) == 0;
+  int fine = remote_write(&out, &run, false) == 0;
   static const char want[] =
     "{\"language\":\"python\",\"id\":\"i\\\"\",\"code\":\"a\\\"\\\\\\n\\u0001z\",\"env\":{\"K\":"
     "\"v=\\u0002\"";
   fine = fine && out.size > sizeof want && !memcmp(out.data, want, sizeof want - 1);
   buf_free(&out);
   out.ceiling = 30;
-  fine = fine && remote_write(&out, &run) == -1;
+  fine = fine && remote_write(&out, &run, false) == -1;
   buf_free(&out);
   free(run.payload);
   return fine;

@@ -7,6 +7,7 @@ const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { after, describe, it } = require('node:test');
+const { EventReader } = require('../../lib/server/events.js');
 const { until } = require('../helpers/baseline.js');
 const { answerTo } = require('../helpers/peer.js');
 
@@ -24,6 +25,7 @@ const acts = {
   answer: (number, job) => say(TYPES.answer, number, JSON.stringify({ id: job.id })),
   hello: (number, job) => (say(TYPES.hello, 0, 'not JSON'), say(TYPES.hello, 0, 'null'), acts.answer(number, job)),
   others: (number, job) => (say(TYPES.answer, 4242, 'x'), say(99, number, 'x'), acts.answer(number, job)),
+  told: (number, job) => (say(TYPES.event, number, job.event), acts.answer(number, job)),
   flood: () => (process.stdout.write(Buffer.alloc(1 << 20, 255)), process.stdout.write(Buffer.alloc(1 << 20, 255))),
   end: () => process.exit(1),
 };
@@ -55,8 +57,9 @@ async function open() {
   const { createEngine } = require('../../lib/jailer/gvisor.js');
   const env = { CODE_JAIL_GVISOR_ROOTFS: root };
   const engine = await createEngine({ slots: 2, maxTimeoutMs: 1000, maxMemoryMb: 256, folder, env, log });
-  const run = async (code) => {
-    const job = { line: Buffer.from(JSON.stringify({ ...answerTo({ id: code }), code })), maxAnswerBytes: 1000 };
+  const run = async (code, more = {}, events = null) => {
+    const line = Buffer.from(JSON.stringify({ ...answerTo({ id: code }), code, ...more }));
+    const job = { line, maxAnswerBytes: 1000, events };
     const { answer } = await engine.run(job, { signal: AbortSignal.timeout(60000), deadlineMs: 60000 });
     return JSON.parse(answer.toString());
   };
@@ -67,6 +70,19 @@ describe('a sandbox that has been taken over', { skip }, () => {
   it('says hello as often as it likes, and answers for others: its jobs are answered all the same', async () => {
     const { engine, run } = await open();
     for (const code of ['answer', 'hello', 'others', 'answer']) assert.deepEqual(await run(code), { id: code });
+    await engine.close();
+  });
+
+  it('tells of output that is none, that nobody asked for, or of too much: the job fails, and it alone', async () => {
+    const { engine, run } = await open();
+    const heard = [];
+    const reader = () => new EventReader({ flags: 0, give: (_, text) => heard.push(text), end: () => {} }, 100);
+    const bad = ['', '5', '{"stdout":5}', '{"stdin":"x"}', '{"stdout":""}', `{"stdout":"${'x'.repeat(301)}"}`];
+    for (const event of bad) await assert.rejects(run('told', { event }, reader()), { code: 'ERR_JAIL_PROTOCOL' });
+    await assert.rejects(run('told', { event: '{"stdout":"x"}' }), { code: 'ERR_JAIL_PROTOCOL' });
+    assert.deepEqual(heard, []);
+    assert.deepEqual(await run('told', { event: '{"stdout":"x"}' }, reader()), { id: 'told' });
+    assert.deepEqual(heard, ['x']);
     await engine.close();
   });
 

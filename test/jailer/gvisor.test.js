@@ -97,6 +97,20 @@ result = [opened, len(os.listdir('/proc')), os.readlink('/proc/self/fd/0') if os
     assert.deepEqual([report.ok, report.backend, report.isolation], [true, 'socket', 'gvisor']);
   });
 
+  it('what a job writes is heard while it runs', async () => {
+    const stop = new AbortController();
+    const onStdout = () => stop.abort(new Error('heard')); // only a piece that comes in time can end this run
+    const job = py('import time\nprint("here", flush=True)\ntime.sleep(60)', { timeoutMs: 30000 });
+    await assert.rejects(jail.runCode(job, { signal: stop.signal, onStdout }), /heard/);
+    let out = '';
+    const run = await jail.runCode(js('console.log("é"); return 1'), {
+      onStdout: (text) => {
+        out += text;
+      },
+    });
+    assert.deepEqual([run.result, run.stdout, out, run.jail.isolation], [1, 'é\n', 'é\n', 'gvisor']);
+  });
+
   it('each job finds nothing of the one before', async () => {
     const write = py('import os\nseen = os.listdir(".")\nopen("left", "w").close()\nresult = seen');
     for (let i = 0; i < 3; i++) assert.deepEqual(await probe(write), []);

@@ -15,8 +15,9 @@ describe('one JSON line through socat', { skip: whyNot() || noSocat }, () => {
     const { kernel, initrd } = guestKernel();
     const env = { CODE_JAIL_QEMU_KERNEL: kernel, CODE_JAIL_QEMU_INITRD: initrd, CODE_JAIL_QEMU_ROOTFS: guestRootfs() };
     const jailer = await startJailer({ engine: 'qemu', env: { ...env, CODE_JAIL_MAX_MEMORY_MB: '256' } });
-    const code = 'import os\nresult = [os.uname().release, input["a"] + 1]';
+    const code = 'import os\nprint("live")\nresult = [os.uname().release, input["a"] + 1]';
     const job = {
+      stream: true,
       id: 'by-hand',
       language: 'python',
       code,
@@ -28,9 +29,17 @@ describe('one JSON line through socat', { skip: whyNot() || noSocat }, () => {
       input: `${JSON.stringify(job)}\n`,
       encoding: 'utf8',
     });
-    assert.equal(run.stdout.indexOf('\n'), run.stdout.length - 1, `one line: ${run.stdout}${run.stderr}`);
-    const result = JSON.parse(run.stdout);
-    assert.deepEqual([result.id, result.status, result.result?.[1]], ['by-hand', 'ok', 42], run.stdout);
+    const lines = run.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const result = lines.pop();
+    assert.equal(
+      lines.map((line) => line.stdout).join(''),
+      'live\n',
+      `before it what it wrote: ${run.stdout}${run.stderr}`,
+    );
+    assert.deepEqual([result?.id, result?.status, result?.result?.[1]], ['by-hand', 'ok', 42], run.stdout);
     assert.match(result.result[0], /cloud-amd64/, 'a kernel that is not this machine’s');
     assert.equal(result.jail.isolation, 'process', 'emulation is no wall that is vouched for');
     assert.ok(result.jail.layers.includes('seccomp'), 'the second wall, inside');

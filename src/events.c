@@ -1,7 +1,5 @@
-// backend_http_events.c: see backend_http.h. An answer that comes while the run
-// is under way: a line {"stdout":"..."} or {"stderr":"..."} for each part of its
-// output, then the answer itself. Whatever is no such line begins the answer.
-#include "backend_http.h"
+// events.c: see events.h.
+#include "events.h"
 
 #include <string.h>
 
@@ -9,10 +7,12 @@
 #include "live.h"
 #include "text.h"
 
-enum { NODES_MAX = 4, PIECE_BYTES = 4096 };
+// A byte that is no UTF-8 comes as U+FFFD, which has three.
+enum { NODES_MAX = 4, PIECE_BYTES = 4096, BYTES_PER_BYTE = 3 };
 
-bool http_is_live(const struct call *call) {
-  return call->run && (call->run->request.live[0] || call->run->request.live[1]);
+void events_begin(struct events *events, const struct jail_run *run) {
+  size_t most = (size_t)run->request.max_output_bytes * BYTES_PER_BYTE;
+  *events = (struct events){.open = true, .left = {most, most}};
 }
 
 static size_t put_utf8(char *to, uint32_t code) {
@@ -39,20 +39,25 @@ static uint32_t code_at(const struct jail_text *text, size_t *at) {
   return 0xFFFD;
 }
 
-static void give(struct jail_run *run, int stream, const struct jail_text *text) {
+static void give(struct events *events, struct jail_run *run, int stream, const struct jail_text *text) {
   char piece[PIECE_BYTES + 4];
-  size_t size = 0;
+  size_t size = 0, *left = &events->left[stream - 1];
+  events->told = true;
+  events->excess = text->units == 0 || text->units > *left; // an empty one has no end
+  if (events->excess)
+    return;
   for (size_t at = 0; at < text->units;) {
     size += put_utf8(piece + size, code_at(text, &at));
     if (size >= PIECE_BYTES || at == text->units) {
       live_add(run, stream, piece, size);
+      *left -= size < *left ? size : *left;
       size = 0;
     }
   }
 }
 
 // Whether the line is an event; then it has been told.
-static bool take_line(struct jail_run *run, const char *line, size_t size) {
+static bool take_line(struct events *events, struct jail_run *run, const char *line, size_t size) {
   static const char *const names[] = {"stdout", "stderr"};
   struct json_doc doc;
   bool taken = false;
@@ -62,28 +67,28 @@ static bool take_line(struct jail_run *run, const char *line, size_t size) {
     struct jail_text text = {0};
     taken = json_text(&doc, json_member(&doc, 0, names[i]), &text);
     if (taken)
-      give(run, JAIL_STDOUT + i, &text);
+      give(events, run, JAIL_STDOUT + i, &text);
     text_free(&text);
   }
   json_free(&doc);
   return taken;
 }
 
-void http_events_take(struct call *call) {
-  struct buf *answer = &call->answer;
+bool events_take(struct events *events, struct jail_run *run, struct buf *answer) {
   size_t from = 0;
-  while (call->events) {
-    const char *end =
-      answer->size > call->scanned ? memchr(answer->data + call->scanned, '\n', answer->size - call->scanned) : NULL;
+  while (events->open && !events->excess) {
+    size_t scanned = events->scanned;
+    const char *end = answer->size > scanned ? memchr(answer->data + scanned, '\n', answer->size - scanned) : NULL;
     if (!end)
       break;
     size_t behind = (size_t)(end - answer->data) + 1;
-    call->events = take_line(call->run, answer->data + from, behind - 1 - from);
-    if (call->events)
-      call->scanned = from = behind;
+    events->open = take_line(events, run, answer->data + from, behind - 1 - from);
+    if (events->open)
+      events->scanned = from = behind;
   }
   if (from)
     memmove(answer->data, answer->data + from, answer->size - from);
   answer->size -= from;
-  call->scanned = answer->size;
+  events->scanned = answer->size;
+  return !events->excess;
 }
