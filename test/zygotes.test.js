@@ -3,6 +3,9 @@
 // not begun survive, and that nothing is left behind.
 
 const assert = require('node:assert/strict');
+const fs = require('node:fs');
+const os = require('node:os');
+const path = require('node:path');
 const { describe, it } = require('node:test');
 const { setTimeout: sleep } = require('node:timers/promises');
 const { descendants, until } = require('./helpers/baseline.js');
@@ -63,6 +66,24 @@ describe('a boot that fails', () => {
     const jail = makeJail({}, { parts });
     await fails(jail.runCode(job('ok')), { code: 'ERR_JAIL_CONFIG', message: /zygotes\.test\.js .*chmod \+x/ });
     await jail.close();
+  });
+
+  it('for want of a right to read names what only root can', async (t) => {
+    if (process.getuid?.() !== 0) return t.skip('only root’s cells have a uid of their own');
+    const { makeJail } = require('../lib/run-code.js');
+    const own = require('../lib/native.js').parts();
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'code-jail-barred-'));
+    fs.chmodSync(folder, 0o755);
+    const guestDir = path.join(folder, 'guest');
+    fs.cpSync(own.guestDir, guestDir, { recursive: true });
+    const run = async (mode) => {
+      fs.chmodSync(guestDir, mode);
+      const jail = makeJail({ parked: 1 }, { parts: { ...own, guestDir } });
+      return jail.runCode(job('')).finally(() => jail.close());
+    };
+    await fails(run(0o700), { code: 'ERR_JAIL_CONFIG', retryable: false, message: /only root may read \S+\/guest, / });
+    assert.equal((await run(0o755)).status, 'ok');
+    fs.rmSync(folder, { recursive: true });
   });
 
   it('in one language leaves the other alone', async () => {

@@ -7,8 +7,11 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "../cell/cell.h"
 
 void boot_parse(char *text, size_t bytes, struct boot *boot) {
   for (char *at = text; at < text + bytes && *at; at += strlen(at) + 1) {
@@ -32,6 +35,16 @@ void boot_parse(char *text, size_t bytes, struct boot *boot) {
     if (!strncmp(at, "memory_cap_mb=", 14))
       boot->memory_cap_mb = (unsigned)strtoul(value, NULL, 10);
   }
+}
+
+bool boot_barred(const struct boot *boot, struct cell_error *error) {
+  const char *const files[] = {boot->runtime, boot->guest_lib, boot->guest_dir};
+  struct stat info;
+  for (size_t i = 0; geteuid() == 0 && i < sizeof files / sizeof *files; i++)
+    if (stat(files[i], &info) == 0 && !(info.st_mode & (S_ISDIR(info.st_mode) ? S_IXOTH : S_IROTH)))
+      return cell_fail(error, -EACCES, "config", "only root may read %s, and a cell has a uid of its own", files[i]) !=
+             0;
+  return false;
 }
 
 static void close_from(int first) {

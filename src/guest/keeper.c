@@ -292,7 +292,7 @@ static void receive_boot(struct boot *boot) {
 }
 
 // Passes READY on with what the keeper knows, or the reason why there is none.
-static void await_ready(void) {
+static void await_ready(const struct boot *boot) {
   static struct delivery in;
   struct cell_error error = {0};
   uint64_t due = now_ns() + BOOT_MS * 1000000ull;
@@ -311,8 +311,9 @@ static void await_ready(void) {
     if (got == 0) {
       int status = 0;
       waitpid(init_pid, &status, 0); // init ends as the zygote has
-      cell_fail(&error, -EPIPE, "boot", "%s ended before it was ready, with exit code %d (%s)", closure.argv[0],
-                WEXITSTATUS(status), closure.runtime);
+      if (!boot_barred(boot, &error))
+        cell_fail(&error, -EPIPE, "boot", "%s ended before it was ready, with exit code %d (%s)", closure.argv[0],
+                  WEXITSTATUS(status), closure.runtime);
       init_pid = -1;
       fail(&error);
     }
@@ -389,7 +390,7 @@ int main(int count, char **arguments) {
   start_zygote();
   scratch_owner(init_pid, &plan);
   send_plan();
-  await_ready();
+  await_ready(&boot);
   if (watch_start(&plan) || scratch_start()) {
     cell_fail(&error, -EAGAIN, "boot", "the memory watch has no thread");
     fail(&error);
