@@ -1,8 +1,5 @@
-export default function Home() {
-  return (
-    <main>
-      <h1>Workflows</h1>
-      <p>The API is served here: POST /api/workflows/run, POST /api/check, GET /api/status.</p>
-    </main>
-  );
+import { Studio } from '@/components/studio';
+
+export default function Page() {
+  return <Studio />;
 }
