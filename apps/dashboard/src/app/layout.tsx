@@ -3,6 +3,7 @@ import type { ReactNode } from 'react';
 import './tokens.css';
 import './layout.css';
 import './parts.css';
+import './result.css';
 
 export const metadata: Metadata = {
   title: 'Workflows',
@@ -10,7 +11,8 @@ export const metadata: Metadata = {
 };
 
 // Before the first paint, or the page would flash in the other theme.
-const THEME = "try{const t=localStorage.getItem('code-jail.theme');if(t)document.documentElement.dataset.theme=t}catch{}";
+const THEME =
+  "try{const t=localStorage.getItem('code-jail.theme');if(t)document.documentElement.dataset.theme=t}catch{}";
 
 export default function RootLayout({ children }: { children: ReactNode }) {
   return (

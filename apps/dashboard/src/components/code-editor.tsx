@@ -114,7 +114,8 @@ export function CodeEditor(props: {
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new editor needs its mark again
   useEffect(() => {
     view.current?.dispatch({ effects: setMark.of(mark) });
-    const line = mark && view.current && mark.line <= view.current.state.doc.lines ? view.current.state.doc.line(mark.line) : null;
+    const line =
+      mark && view.current && mark.line <= view.current.state.doc.lines ? view.current.state.doc.line(mark.line) : null;
     if (line) view.current?.dispatch({ effects: EditorView.scrollIntoView(line.from, { y: 'nearest', yMargin: 60 }) });
   }, [mark, label, language]);
 

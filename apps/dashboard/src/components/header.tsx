@@ -4,7 +4,9 @@ import type { ReactNode } from 'react';
 
 function toggleTheme() {
   const root = document.documentElement;
-  const dark = getComputedStyle(root).colorScheme === 'dark' || (!root.dataset.theme && matchMedia('(prefers-color-scheme: dark)').matches);
+  const dark =
+    getComputedStyle(root).colorScheme === 'dark' ||
+    (!root.dataset.theme && matchMedia('(prefers-color-scheme: dark)').matches);
   root.dataset.theme = dark ? 'light' : 'dark';
   try {
     localStorage.setItem('code-jail.theme', root.dataset.theme);

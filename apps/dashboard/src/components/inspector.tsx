@@ -60,7 +60,9 @@ export function Inspector({ node, run, trouble }: { node: WorkflowNode; run?: No
       <h2>
         Result
         {state && <span className={`state ${state.tone}`}>{state.label}</span>}
-        {run && run.state !== 'done' && <span className="state live">{run.state === 'running' ? 'Running' : 'Waiting'}</span>}
+        {run && run.state !== 'done' && (
+          <span className="state live">{run.state === 'running' ? 'Running' : 'Waiting'}</span>
+        )}
       </h2>
       {!run && (
         <p className="empty">

@@ -44,8 +44,22 @@ function CodePane({ node, mark, onChange }: { node: CodeNode; mark: Mark | null;
             <option value="python">Python</option>
           </select>
         </label>
-        <Limit label="Time" unit="ms" least={1} most={60000} value={node.timeoutMs} onChange={(timeoutMs) => onChange({ ...node, timeoutMs })} />
-        <Limit label="Memory" unit="MiB" least={16} most={4096} value={node.memoryMb} onChange={(memoryMb) => onChange({ ...node, memoryMb })} />
+        <Limit
+          label="Time"
+          unit="ms"
+          least={1}
+          most={60000}
+          value={node.timeoutMs}
+          onChange={(timeoutMs) => onChange({ ...node, timeoutMs })}
+        />
+        <Limit
+          label="Memory"
+          unit="MiB"
+          least={16}
+          most={4096}
+          value={node.memoryMb}
+          onChange={(memoryMb) => onChange({ ...node, memoryMb })}
+        />
       </div>
       <CodeEditor
         label={`Code of ${node.name}`}
@@ -72,7 +86,11 @@ function TriggerPane({ node, onChange }: { node: TriggerNode; onChange: (node: T
   return (
     <>
       <p className="settings" role="status">
-        {wrong ? <span className="tone bad">{wrong}</span> : <span className="empty">The payload that starts the chain, as JSON</span>}
+        {wrong ? (
+          <span className="tone bad">{wrong}</span>
+        ) : (
+          <span className="empty">The payload that starts the chain, as JSON</span>
+        )}
       </p>
       <CodeEditor label="Payload" language="json" code={text} mark={null} onChange={take} />
     </>

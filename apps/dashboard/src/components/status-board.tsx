@@ -8,9 +8,9 @@ import { BACKENDS, ISOLATION } from './words';
 
 const timeOf = (iso: string) => new Date(iso).toLocaleString();
 
-function Fact({ label, value, tone }: { label: string; value: string | number; tone?: string }) {
+function Fact({ label, value, tone, wide }: { label: string; value: string | number; tone?: string; wide?: boolean }) {
   return (
-    <div>
+    <div className={wide ? 'wide' : undefined}>
       <dt>{label}</dt>
       <dd className={tone && `tone ${tone}`}>{value}</dd>
     </div>
@@ -34,14 +34,19 @@ function Report({ report }: { report: StatusReport }) {
         <h2 id="which">Which jail</h2>
         <dl className="facts">
           <Fact label="Configured" value={selects ? BACKENDS[selects.backend] : 'nothing usable'} />
-          <Fact label="Because" value={selects?.because ?? 'the configuration is wrong'} />
           <Fact label="Reachable" value={report.reachable ? 'Yes' : 'No'} tone={report.reachable ? 'good' : 'jail'} />
           <Fact label="Ready" value={report.ready ? 'Yes' : 'No'} tone={report.ready ? 'good' : 'jail'} />
           <Fact label="At least" value={report.minIsolation ?? 'not asked for'} />
           <Fact label="code-jail" value={report.version} />
           {report.languages.map((one) => (
-            <Fact key={one.language} label={one.language} value={one.runtime ?? (one.ok ? 'ready' : (one.error ?? 'not ready'))} tone={one.ok ? undefined : 'jail'} />
+            <Fact
+              key={one.language}
+              label={one.language}
+              value={one.runtime ?? (one.ok ? 'ready' : (one.error ?? 'not ready'))}
+              tone={one.ok ? undefined : 'jail'}
+            />
           ))}
+          <Fact wide label="Because" value={selects?.because ?? 'the configuration is wrong'} />
         </dl>
       </section>
       <section className="card" aria-labelledby="queue">

@@ -39,9 +39,9 @@ function sayOf(workflow: Workflow, runs: Map<string, NodeRun>, busy: boolean): s
   const running = workflow.nodes.find((node) => runs.get(node.id)?.state === 'running');
   if (running) return `${running.name} is running`;
   if (busy) return 'Starting';
-  const last = workflow.nodes.findLast((node) => runs.get(node.id)?.outcome);
-  const outcome = last && runs.get(last.id)?.outcome;
-  return outcome ? `${last.name}: ${STATES[outcome.state].label}` : 'Ready';
+  const outcome = [...runs.values()].findLast((one) => one.outcome)?.outcome;
+  const last = workflow.nodes.find((node) => node.id === outcome?.nodeId);
+  return outcome && last ? `${last.name}: ${STATES[outcome.state].label}` : 'Ready';
 }
 
 export function Studio() {
@@ -71,7 +71,9 @@ export function Studio() {
     setWorkflow(EXAMPLE);
     setVersion(version + 1);
   };
-  const runNode = () => workflow && void run(bodyOf(workflow, index, runs));
+  // What the nodes behind it gave was of another input.
+  const behind = workflow?.nodes.slice(index + 1).map((one) => one.id);
+  const runNode = () => workflow && void run(bodyOf(workflow, index, runs), behind);
   const runChain = () => workflow && void run({ workflow });
 
   const onKey = (event: KeyboardEvent) => {

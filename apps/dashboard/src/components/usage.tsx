@@ -38,7 +38,13 @@ export function Usage({ usage, memoryMb }: { usage: NodeOutcome['usage']; memory
             {limit !== null && peak !== null && (
               <>
                 <small> of {memoryMb} MiB</small>
-                <meter min={0} max={limit} high={limit * 0.9} value={Math.min(peak, limit)} aria-label="Memory used of its limit" />
+                <meter
+                  min={0}
+                  max={limit}
+                  high={limit * 0.9}
+                  value={Math.min(peak, limit)}
+                  aria-label="Memory used of its limit"
+                />
               </>
             )}
           </dd>

@@ -36,7 +36,10 @@ async function* eventsOf(response: Response): AsyncGenerator<RunEvent> {
 async function troubleOf(response: Response): Promise<Trouble> {
   const body = await response.json().catch(() => null);
   const { code, message } = body?.error ?? {};
-  return { code: String(code ?? `HTTP ${response.status}`), message: String(message ?? 'The server did not take the run.') };
+  return {
+    code: String(code ?? `HTTP ${response.status}`),
+    message: String(message ?? 'The server did not take the run.'),
+  };
 }
 
 function take(runs: Map<string, NodeRun>, event: RunEvent) {
@@ -49,6 +52,8 @@ function take(runs: Map<string, NodeRun>, event: RunEvent) {
     for (const stream of ['stdout', 'stderr'] as const) {
       if (!log.heard[stream] && outcome[stream]) log.push(stream, outcome[stream]);
     }
+    // The newest last.
+    runs.delete(outcome.nodeId);
     runs.set(outcome.nodeId, { state: 'done', outcome, log });
   }
 }
@@ -70,12 +75,13 @@ export function useRun() {
   useEffect(() => cancel, [cancel]);
 
   const run = useCallback(
-    async (body: RunBody) => {
+    async (body: RunBody, stale: string[] = []) => {
       if (abort.current) return;
       const controller = new AbortController();
       abort.current = controller;
       setBusy(true);
       setTrouble(null);
+      for (const id of stale) runs.current.delete(id);
       const ids = body.only ? [body.only] : body.workflow.nodes.map((node) => node.id);
       for (const id of ids) runs.current.set(id, { state: 'waiting', outcome: null, log: new Log() });
       redraw();
@@ -94,14 +100,20 @@ export function useRun() {
             else take(runs.current, event);
             redraw();
           }
-          if (!ended) setTrouble({ code: 'CUT OFF', message: 'The answer ended before the run did. What became of it is not known.' });
+          if (!ended)
+            setTrouble({
+              code: 'CUT OFF',
+              message: 'The answer ended before the run did. What became of it is not known.',
+            });
         }
       } catch (error) {
-        if (!controller.signal.aborted) setTrouble({ code: 'NO ANSWER', message: `The dashboard’s server cannot be reached: ${String(error)}` });
+        if (!controller.signal.aborted)
+          setTrouble({ code: 'NO ANSWER', message: `The dashboard’s server cannot be reached: ${String(error)}` });
       }
       for (const id of ids) {
         const one = runs.current.get(id);
-        if (one?.state === 'running') runs.current.set(id, { ...one, state: 'done', outcome: controller.signal.aborted ? cancelled(id) : null });
+        if (one?.state === 'running')
+          runs.current.set(id, { ...one, state: 'done', outcome: controller.signal.aborted ? cancelled(id) : null });
         else if (one?.state === 'waiting') runs.current.delete(id);
       }
       abort.current = null;

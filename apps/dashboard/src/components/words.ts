@@ -60,4 +60,5 @@ const LAYERS: Record<string, string> = {
   'separate-uid': 'A user id of its own',
 };
 
-export const layerText = (layer: string) => (Object.hasOwn(LAYERS, layer) ? LAYERS[layer] : 'A wall this page has no words for');
+export const layerText = (layer: string) =>
+  Object.hasOwn(LAYERS, layer) ? LAYERS[layer] : 'A wall this page has no words for';
