@@ -58,7 +58,7 @@ describe('the dashboard in a browser', { skip: whyNot() }, () => {
       page.click('text=Run node'),
     ]);
     await stateIs(page, 'Succeeded');
-    assert.match(await tree(page), /subtotal: 544\.5/);
+    assert.match(await tree(page), /subtotal\s*544\.5/);
     const { jail } = (await answer.text())
       .split('\n')
       .filter(Boolean)
@@ -84,7 +84,7 @@ describe('the dashboard in a browser', { skip: whyNot() }, () => {
     assert.equal(await page.textContent('.pane h2'), 'Add tax');
     await screenshot(page, 'light');
     await page.keyboard.press('ArrowDown');
-    assert.match(await tree(page), /total: “647\.96”/);
+    assert.match(await tree(page), /total\s*“647\.96”/);
     await page.keyboard.press('?');
     assert.ok(await page.isVisible('dialog[open]'));
     await page.keyboard.press('Escape');
@@ -106,8 +106,8 @@ describe('the dashboard in a browser', { skip: whyNot() }, () => {
   });
 
   it('marks what cannot be compiled while it is written', async () => {
-    const page = await openEditor(app.url);
-    await page.waitForTimeout(0);
+    const page = await open(app.url);
+    await page.waitForResponse((response) => response.url().endsWith('/api/check'));
     assert.equal(await page.locator('.cm-lintRange-error, .cm-lint-marker-error').count(), 0);
     await write(page, 'return 1 +* 2');
     await page.waitForSelector('.cm-lint-marker-error');
@@ -171,10 +171,10 @@ return { ['__proto__']: { polluted: 1 }, html: '<script>window.hit = 1</script>'
     await runNode(page);
     await stateIs(page, 'Succeeded');
     const text = await tree(page);
-    assert.match(text, /__proto__: /);
+    assert.match(text, /__proto__\s*\{ 1 key \}/);
     assert.match(text, /<script>window\.hit = 1<\/script>/);
     assert.match(text, /\\u\{202E\}abc/);
-    assert.match(text, /many: \[ 180,000 \]/);
+    assert.match(text, /many\s*\[ 180,000 \]/);
     await page.click('.fold >> text=many');
     await page.waitForSelector('text=Show 100 more of 179,900');
     assert.ok((await page.locator('.console .line').count()) <= 500);
@@ -216,7 +216,7 @@ return { ['__proto__']: { polluted: 1 }, html: '<script>window.hit = 1</script>'
       const page = await openEditor(inside.url);
       await page.click('text=Run node');
       await stateIs(page, 'Succeeded');
-      assert.match(await page.innerText('details.jail summary'), /gVisor[^]*sandbox service · node/);
+      assert.match(await page.innerText('details.jail summary'), /gVisor[\s\S]*sandbox service · node/);
       await page.goto(`${inside.url}/status`);
       await page.waitForSelector('.card h2 .state');
       assert.equal(await page.textContent('.card h2 .state'), 'gVisor');

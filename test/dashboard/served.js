@@ -16,10 +16,17 @@ const SCREENSHOTS = path.join(__dirname, '..', '..', '.cache', 'screenshots');
 
 const whyNot = () => !fs.existsSync(CHROMIUM) && 'chromium is not installed (Debian: apt-get install chromium)';
 
+/** A build of older sources would be tested in place of them. */
+function isNewer(folder, file) {
+  const { mtimeMs } = fs.statSync(file);
+  const names = fs.readdirSync(folder, { recursive: true });
+  return names.some((name) => fs.statSync(path.join(folder, String(name))).mtimeMs > mtimeMs);
+}
+
 function build() {
   const npm = (...args) => execFileSync('npm', args, { cwd: APP, stdio: ['ignore', 'ignore', 'inherit'] });
   if (!fs.existsSync(path.join(APP, 'node_modules', 'next'))) npm('ci', '--no-audit', '--no-fund');
-  if (!fs.existsSync(SERVER)) npm('run', 'build');
+  if (!fs.existsSync(SERVER) || isNewer(path.join(APP, 'src'), SERVER)) npm('run', 'build');
 }
 
 async function freePort() {
