@@ -43,6 +43,7 @@ const LISTS = {
       has: () => runs('pkg-config', '--exists', 'libcurl'),
     },
   ],
+  dashboard: [tool('chromium', 'a browser'), tool('runsc', 'gVisor'), tool('ip', 'network namespaces', ['iproute2'])],
   checks: [
     ...['clang-format', 'clang-tidy', 'cppcheck', 'shellcheck', 'yamllint'].map((name) => tool(name, 'a linter')),
     tool('clang', 'a compiler that fuzzes'),
