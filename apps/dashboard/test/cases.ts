@@ -50,11 +50,7 @@ async function run(nodes: CodeNode[], { payload = null, settings, signal, hear }
     id: 'a-workflow',
     name: 'A workflow',
     settings,
-    nodes: [
-      { id: 'in', kind: 'trigger', name: 'In', payload },
-      ...nodes,
-      { id: 'out', kind: 'output', name: 'Out' },
-    ],
+    nodes: [{ id: 'in', kind: 'trigger', name: 'In', payload }, ...nodes, { id: 'out', kind: 'output', name: 'Out' }],
   };
   const events: RunEvent[] = [];
   const emit = (event: RunEvent) => {
@@ -129,10 +125,13 @@ export const CASES: Record<string, () => Promise<void>> = {
   'a cancel in mid-run ends it at once': async () => {
     const stop = new AbortController();
     const start = Date.now();
-    const { state, last } = await run([js('console.log("runs"); await new Promise(() => setInterval(() => {}, 1e6))', { timeoutMs: 60000 })], {
-      signal: stop.signal,
-      hear: (event) => event.type === 'stdout' && stop.abort(),
-    });
+    const { state, last } = await run(
+      [js('console.log("runs"); await new Promise(() => setInterval(() => {}, 1e6))', { timeoutMs: 60000 })],
+      {
+        signal: stop.signal,
+        hear: (event) => event.type === 'stdout' && stop.abort(),
+      },
+    );
     assert.equal(state, 'cancelled');
     assert.equal(last.stdout, 'runs\n');
     assert.ok(Date.now() - start < 40000);
