@@ -25,7 +25,7 @@ const config: NextConfig = {
   outputFileTracingRoot: root,
   // What the local jail starts by path, which no tracer can see.
   outputFileTracingIncludes: {
-    '/api/**': ['node_modules/code-jail/**'],
+    '/api/**': ['node_modules/code-jail/**', '../../node_modules/@swc/wasm-typescript/**'],
   },
   poweredByHeader: false,
   async headers() {

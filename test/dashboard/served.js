@@ -1,33 +1,19 @@
 'use strict';
 // The built dashboard on loopback, and a browser before it. Used by the tests of this folder.
 
-const { execFileSync, spawn } = require('node:child_process');
+const { spawn } = require('node:child_process');
 const fs = require('node:fs');
 const net = require('node:net');
 const os = require('node:os');
 const path = require('node:path');
 const { once } = require('node:events');
 const { setTimeout: sleep } = require('node:timers/promises');
+const { APP, SERVER, build } = require('./app.js');
 
-const APP = path.join(__dirname, '..', '..', 'apps', 'dashboard');
-const SERVER = path.join(APP, '.next', 'standalone', 'apps', 'dashboard', 'server.js');
 const CHROMIUM = '/usr/bin/chromium';
 const SCREENSHOTS = path.join(__dirname, '..', '..', '.cache', 'screenshots');
 
 const whyNot = () => !fs.existsSync(CHROMIUM) && 'chromium is not installed (Debian: apt-get install chromium)';
-
-/** A build of older sources would be tested in place of them. */
-function isNewer(folder, file) {
-  const { mtimeMs } = fs.statSync(file);
-  const names = fs.readdirSync(folder, { recursive: true });
-  return names.some((name) => fs.statSync(path.join(folder, String(name))).mtimeMs > mtimeMs);
-}
-
-function build() {
-  const npm = (...args) => execFileSync('npm', args, { cwd: APP, stdio: ['ignore', 'ignore', 'inherit'] });
-  if (!fs.existsSync(path.join(APP, 'node_modules', 'next'))) npm('ci', '--no-audit', '--no-fund');
-  if (!fs.existsSync(SERVER) || isNewer(path.join(APP, 'src'), SERVER)) npm('run', 'build');
-}
 
 async function freePort() {
   const server = net.createServer().listen(0, '127.0.0.1');
