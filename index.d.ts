@@ -426,6 +426,19 @@ export interface Doctor {
     version: string;
     isolation: Isolation;
     languages: Language[];
+    /** What it can beyond runs: `check`, `stream`. Empty: an older service. */
+    features: string[];
+    maxTimeoutMs: number;
+    maxMemoryMb: number;
+  } | null;
+  /** Where a jailer's socket is selected: the same of it. null where it does not tell. */
+  jailer: {
+    socket: string;
+    protocol: number;
+    version: string;
+    isolation: Isolation;
+    languages: Language[];
+    features: string[];
     maxTimeoutMs: number;
     maxMemoryMb: number;
   } | null;

@@ -11,6 +11,7 @@ const { bytes, milliseconds, paint, printable } = require('./terminal.js');
 const HELP = `code-jail: runs code you do not trust
 
   code-jail run FILE [options]     runs FILE; - reads the code from standard input
+  code-jail check FILE [options]   what is wrong with it, nothing run: FILE:LINE:COLUMN: message
   code-jail serve [options]        the sandbox service: code-jail over HTTP
   code-jail jailer [options]       the jailer: code-jail on a Unix socket, one JSON line each way
   code-jail doctor [--json]        what stands on this host, what is missing, and the remedy
@@ -30,6 +31,10 @@ run:
   --node PATH, --python PATH       runtimes of your choice
   --json                           the whole IsolatedRunResult as JSON, nothing else
   --quiet                          no summary
+
+check (takes --language, --timeout, --memory, --min-isolation and those of the jail, as run does):
+  --json                           { ok, errors } as JSON, nothing else
+  exit codes: 0 nothing wrong, 1 errors found, 2 the command line is wrong, 125 the jail failed
 
 serve (the token comes from CODE_SANDBOX_TOKEN; docs/production.md has the other variables):
   --port PORT                      default: PORT, or 8080; 0 for any
@@ -158,8 +163,8 @@ function parse(argv) {
 }
 
 /** What to run and in what, from the arguments. @param {string | undefined} file @param {any} values */
-function toRequest(file, values) {
-  if (file === undefined) throw new UsageError('run: which FILE? (- for standard input)');
+function toRequest(file, values, command = 'run') {
+  if (file === undefined) throw new UsageError(`${command}: which FILE? (- for standard input)`);
   const language = values.language ?? LANGUAGES[path.extname(file)];
   if (!language)
     throw new UsageError(`${file}: cannot tell the language; add --language javascript, python or typescript`);
@@ -258,6 +263,32 @@ async function run(file, values) {
   }
 }
 
+/** As editors read them. @param {any} error @param {string} file */
+function faultLine({ name, message, line, column }, file) {
+  const where = [file, line, line === null ? null : column].filter((part) => part !== null).join(':');
+  return `${where}: ${name}: ${message}`.replace(/\s*\n\s*/g, ' ');
+}
+
+/** @param {string | undefined} file @param {any} values */
+async function check(file, values) {
+  const { request, config } = toRequest(file, values, 'check');
+  const { language, code, timeoutMs, memoryMb, minIsolation } = /** @type {any} */ (request);
+  const { createJail, checkCode } = require('./index.js');
+  const jail = Object.keys(config).length > 0 ? createJail(config) : null;
+  try {
+    const wanted = dropUndefined({ language, code, timeoutMs, memoryMb, minIsolation });
+    const found = await (jail ? jail.checkCode : checkCode)(/** @type {any} */ (wanted));
+    const lines = found.errors.map((error) => faultLine(error, file === '-' ? '(standard input)' : `${file}`));
+    passOn(
+      process.stdout,
+      values.json ? `${JSON.stringify(found, null, 2)}\n` : lines.map((one) => `${one}\n`).join(''),
+    );
+    return found.ok ? 0 : 1;
+  } finally {
+    await jail?.close();
+  }
+}
+
 /** @param {any} values */
 async function doctorCommand(values) {
   const { doctor } = require('./index.js');
@@ -298,10 +329,11 @@ async function dispatch(argv) {
     return 0;
   }
   if (command === 'run' && rest.length <= 1) return run(rest[0], values);
+  if (command === 'check' && rest.length <= 1) return check(rest[0], values);
   if (command === 'serve' && rest.length === 0) return serveCommand(values);
   if (command === 'jailer' && rest.length === 0) {
     const { socket, engine, metrics, uid: uids } = /** @type {any} */ (values);
-    const fault = require('./jailer/settings.js').faultOfEngine(engine);
+    const fault = require('./jailer/settings.js').faultOf({ socket, engine });
     if (fault) throw new UsageError(fault);
     return require('./jailer/serve.js').serveJailer({ socket, engine, metrics, uids });
   }

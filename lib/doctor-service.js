@@ -59,14 +59,15 @@ async function examineService(config) {
   if (told.failure) throw fault('ERR_JAIL_UNAVAILABLE', `no answer from the service at ${origin}: ${told.failure}`);
   if (told.status === 401 || told.status === 403)
     throw fault('ERR_JAIL_UNAUTHORIZED', `the service at ${origin} answers ${told.status} to this token`);
-  const { protocol, version, isolation, languages, maxTimeoutMs, maxMemoryMb } = told.json ?? {};
+  const { protocol, version, isolation, languages, features, maxTimeoutMs, maxMemoryMb } = told.json ?? {};
   if (told.status !== 200 || protocol === undefined)
     throw fault(
       'ERR_JAIL_PROTOCOL',
       `what answers at ${origin} (${told.status}) does not tell its capabilities: another program, or an older service; \`code-jail verify\` runs something in it`,
     );
   const ready = (await at('/readyz', null)).status === 200;
-  return { url: config.url, ready, protocol, version, isolation, languages, maxTimeoutMs, maxMemoryMb };
+  const limits = { maxTimeoutMs, maxMemoryMb };
+  return { url: config.url, ready, protocol, version, isolation, languages, features: features ?? [], ...limits };
 }
 
 module.exports = { serviceClient, examineService };

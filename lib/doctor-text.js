@@ -24,26 +24,28 @@ function verdict({ ok, error, runtimes, selects, layers, service }, colour) {
   return colour.green(`Ready: ${what} run in the ${selects.backend} jail${weak}${walls}`);
 }
 
+/** @param {any} told by a service or a jailer */
+const said = ({ version, protocol, languages, features, maxTimeoutMs, maxMemoryMb }) =>
+  [
+    `code-jail ${version}, protocol ${protocol}`,
+    `languages: ${languages}${features.length > 0 ? `; also: ${features}` : ''}`.replaceAll(',', ', '),
+    `timeoutMs up to ${maxTimeoutMs}, memoryMb up to ${maxMemoryMb}`,
+  ].map((line) => `       ${printable(line)}`);
+
 /** @param {any} report */
 function doctorText(report) {
   const colour = paint(process.stdout);
   const yes = colour.green('yes');
   const no = colour.red(' no');
-  const { service } = report;
+  const { service, jailer } = report;
   const lines = [
     verdict(report, colour),
     `${colour.bold(`code-jail ${report.version}`)} on ${report.platform}, Node ${report.node}, ${report.root ? 'root' : 'not root'}`,
     `The environment selects: ${colour.bold(report.selects.backend)} (${report.selects.because})`,
     `HTTP by libcurl: ${report.http}`,
   ];
-  if (service)
-    lines.push(
-      '',
-      colour.bold('The service'),
-      `  ${service.ready ? yes : no}  ready`,
-      `       code-jail ${printable(`${service.version}`)}, protocol ${printable(`${service.protocol}`)}`,
-      `       timeoutMs up to ${printable(`${service.maxTimeoutMs}`)}, memoryMb up to ${printable(`${service.maxMemoryMb}`)}`,
-    );
+  if (service) lines.push('', colour.bold('The service'), `  ${service.ready ? yes : no}  ready`, ...said(service));
+  if (jailer) lines.push('', colour.bold('The jailer'), ...said(jailer));
   if (report.error || report.runtimes.length > 0) lines.push('', colour.bold('Runtimes'));
   if (report.error) lines.push(`  ${no}  ${report.error.code}: ${printable(report.error.message)}`);
   for (const one of report.runtimes) {

@@ -7,6 +7,7 @@ const fs = require('node:fs');
 const os = require('node:os');
 const path = require('node:path');
 const { JailError } = require('./errors.js');
+const { askJailer } = require('./doctor-jailer.js');
 const { examineService } = require('./doctor-service.js');
 
 const LANGUAGES = [
@@ -159,14 +160,16 @@ async function doctor(config = {}) {
   const { backend, because, config: whole, open } = require('./run-code.js').selected(config);
   const isAsked = backend === 'http' && whole.proxy === undefined; // by a proxy only runs go
   let service = null;
+  let jailer = null;
   let failure = null;
   try {
     const jail = open(); // which loads the addon
     try {
       if (isAsked) service = await examineService(whole);
+      if (backend === 'socket') jailer = await askJailer(path.resolve(whole.socket));
       for (const one of isAsked ? [] : LANGUAGES) {
-        const path = backend === 'local' ? runtimePath(one.language, config) : null;
-        runtimes.push({ ...(await examine(jail, one)), path });
+        const file = backend === 'local' ? runtimePath(one.language, config) : null;
+        runtimes.push({ ...(await examine(jail, one)), path: file });
       }
     } finally {
       await jail.close();
@@ -183,6 +186,7 @@ async function doctor(config = {}) {
     selects: { backend, because: BECAUSE[because] ?? because },
     http: httpVersion(),
     service,
+    jailer,
     runtimes,
     layers: mergeLayers(runtimes),
     error: failure,

@@ -197,6 +197,34 @@ describe('code-jail run', () => {
   });
 });
 
+describe('code-jail check', () => {
+  it('says nothing where nothing is wrong, and runs nothing', async () => {
+    const code = 'print("ran")\nresult = 1\n';
+    assert.deepEqual(await cli(['check', file('fine.py', code)]), { code: 0, out: '', err: '' });
+    const json = await cli(['check', file('fine.py', code), '--json']);
+    assert.deepEqual([json.code, JSON.parse(json.out)], [0, { ok: true, errors: [] }]);
+  });
+
+  it('names file, line and column as editors read them: exit code 1', async () => {
+    const python = await cli(['check', file('bad.py', 'x = 1\ny = (2\n')]);
+    assert.equal(python.code, 1);
+    assert.match(python.out, /^bad\.py:2:5: SyntaxError: [^\n]+\n$/);
+    const js = await cli(['check', '-', '--language', 'javascript', '--timeout', '5s'], { input: 'let a;\nlet a;' });
+    assert.equal(js.code, 1);
+    assert.match(js.out, /^\(standard input\):2:5: SyntaxError: [^\n]+\n$/);
+    const json = await cli(['check', 'bad.py', '--json', '--start', 'cold']);
+    const { ok, errors } = JSON.parse(json.out);
+    assert.deepEqual([json.code, ok, errors[0].line, errors[0].column], [1, false, 2, 5]);
+  });
+
+  it('a wrong command line is 2, a jail that fails 125', async () => {
+    for (const args of [[], ['not-there.py'], ['fine.py', 'more'], [file('x.txt', '')], ['fine.py', '--timeout', '0s']])
+      assert.equal((await cli(['check', ...args])).code, 2, args.join(' '));
+    const env = { FIRECRACKER_SOCKET: path.join(folder, 'nobody.sock') };
+    assert.equal((await cli(['check', 'fine.py'], { env })).code, 125);
+  });
+});
+
 describe('code-jail doctor', () => {
   it('--json tells each layer, each runtime, and which jail is selected', async () => {
     const { code, out } = await cli(['doctor', '--json'], { env: { FIRECRACKER_SOCKET: '', CODE_SANDBOX_URL: '' } });

@@ -6,13 +6,16 @@ const assert = require('node:assert/strict');
 const { after, describe, it } = require('node:test');
 const { doctor } = require('../lib/index.js');
 const { doctorText } = require('../lib/doctor-text.js');
-const { send, startPeer, TOKEN } = require('./helpers/peer.js');
+const { startJailer } = require('./helpers/jailer.js');
+const { answerTo, send, startPeer, TOKEN } = require('./helpers/peer.js');
+const { startSocketPeer } = require('./helpers/socket-peer.js');
 const { startService, TOKEN: SERVICE_TOKEN } = require('./helpers/service.js');
 
 const CAPABILITIES = {
   protocol: 1,
   version: '9.8.7',
   languages: ['javascript', 'python'],
+  features: ['check', 'stream'],
   isolation: 'gvisor',
   maxTimeoutMs: 10000,
   maxMemoryMb: 512,
@@ -36,6 +39,7 @@ describe('doctor, of a service', () => {
     const { url: _, ready, ...said } = report.service;
     assert.equal(ready, true);
     assert.deepEqual(said, CAPABILITIES);
+    assert.match(text, /languages: javascript, python; also: check, stream/);
     assert.match(text, /^Ready, as it says: javascript and python at http.*isolation gvisor/);
     assert.deepEqual(
       requests.map(({ method, url, job }) => [method, url, job]),
@@ -89,5 +93,33 @@ describe('doctor, of a service', () => {
     );
     assert.ok(!text.includes('\x1b[2J') && !text.includes('\x1b]') && !text.includes('\x07'));
     assert.match(text, /\\x1b/);
+  });
+});
+
+describe('doctor, of a jailer', () => {
+  it('shows what it says of itself, beside its runs', async () => {
+    const jailer = await startJailer({ env: { CODE_JAIL_MAX_MEMORY_MB: '300' } });
+    const report = await doctor({ socket: jailer.file });
+    assert.equal(report.ok, true, JSON.stringify(report.error));
+    assert.deepEqual([report.jailer.socket, report.jailer.version], [jailer.file, report.version]);
+    assert.deepEqual(report.jailer.features, ['check', 'stream']);
+    assert.match(doctorText(report), /The jailer\n.*protocol 1\n.*also: check, stream\n.*memoryMb up to 300/);
+    for (const more of [{ capabilities: 1 }, { capabilities: true, code: '1', language: 'python' }])
+      assert.equal((await jailer.post(more)).error.code, 'ERR_JAIL_INVALID_REQUEST');
+    assert.equal((await jailer.stop()).code, 0);
+  });
+
+  it('one that does not tell is examined by its runs all the same', async () => {
+    const peer = await startSocketPeer(({ job, socket }) =>
+      socket.end(
+        job.capabilities
+          ? '{"error":{"code":"ERR_JAIL_INVALID_REQUEST"}}\n'
+          : JSON.stringify(answerTo(job, { result: 42 })),
+      ),
+    );
+    const report = await doctor({ socket: peer.file });
+    assert.deepEqual([report.jailer, report.ok], [null, true]);
+    assert.ok(!doctorText(report).includes('The jailer'));
+    await peer.close();
   });
 });

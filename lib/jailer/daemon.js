@@ -10,6 +10,7 @@ const { LANGUAGES } = require('../options.js');
 const { describe, errorText } = require('../server/answer.js');
 const { parseBody, refusal } = require('../server/body.js');
 const { Events, takeStream } = require('../server/events.js');
+const { asksCapabilities, capabilities } = require('../server/capabilities.js');
 const { Connections } = require('../server/connections.js');
 const { readJob } = require('../server/job.js');
 const { requestFacts } = require('../server/log.js');
@@ -112,6 +113,10 @@ class Jailer {
   async answer(line, socket, signal, facts) {
     const { isolation } = this.engine;
     const parsed = await parseBody(line, 'the line');
+    if (asksCapabilities(parsed.fields)) {
+      const { maxTimeoutMs, maxMemoryMb } = this.settings;
+      return [Buffer.from(`${JSON.stringify(capabilities({ isolation, maxTimeoutMs, maxMemoryMb }))}\n`)];
+    }
     const streams = takeStream(parsed.fields);
     const request = readJob(parsed, this.limits, isolation === 'process' ? null : isolation, facts);
     if (streams && !request.isCheck) request.output = new Events((event) => socket.writable && socket.write(event));

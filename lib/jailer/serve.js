@@ -10,13 +10,13 @@ const { misconfigured } = require('../errors.js');
 const { createLog } = require('../server/log.js');
 const { Jailer } = require('./daemon.js');
 const { openEngine } = require('./engines.js');
-const { readSettings } = require('./settings.js');
+const { NO_SOCKET, isHandedOver, readSettings } = require('./settings.js');
 
 const FORCE_MS = 14000;
 
 /** The listening socket that systemd hands over, if it does. @param {NodeJS.ProcessEnv} env */
 function handedOver(env) {
-  if (env.LISTEN_PID !== String(process.pid)) return null;
+  if (!isHandedOver(env)) return null;
   if (env.LISTEN_FDS !== '1') throw misconfigured(`LISTEN_FDS is ${env.LISTEN_FDS}: the unit must have one socket`);
   return { fd: 3 };
 }
@@ -73,8 +73,7 @@ async function openMetrics(jailer, where) {
 async function serveJailer(given) {
   const settings = readSettings(process.env, given);
   const where = handedOver(process.env) ?? settings.socket;
-  if (where === null)
-    throw misconfigured('no socket: give --socket PATH or CODE_JAIL_SOCKET, or start it by a systemd socket unit');
+  if (where === null) throw misconfigured(NO_SOCKET);
   if (typeof where === 'string') await makeWay(where);
   const log = createLog(settings.logLevel);
   const stopped = new Promise((resolve) => {

@@ -36,6 +36,18 @@ function readUids(uids) {
   return uids.map((text) => readNumber('--uid', text, 0, 0xfffffffe));
 }
 
+const NO_SOCKET = 'no socket: give --socket PATH or CODE_JAIL_SOCKET, or start it by a systemd socket unit';
+
+/** Whether systemd hands a listening socket over. @param {NodeJS.ProcessEnv} env */
+const isHandedOver = (env) => env.LISTEN_PID === String(process.pid);
+
+/** What is wrong with the command line; '' if nothing. @param {{ socket?: string, engine?: string }} given */
+function faultOf({ socket, engine }) {
+  return (
+    faultOfEngine(engine) || (socket || process.env.CODE_JAIL_SOCKET || isHandedOver(process.env) ? '' : NO_SOCKET)
+  );
+}
+
 /** What is wrong with it; '' if nothing. @param {string | undefined} engine */
 function faultOfEngine(engine = process.env.CODE_JAIL_ENGINE) {
   if (engine && Object.hasOwn(ENGINES, engine)) return '';
@@ -63,4 +75,4 @@ function readSettings(env, given) {
   return settings;
 }
 
-module.exports = { readSettings, faultOfEngine };
+module.exports = { readSettings, faultOf, isHandedOver, NO_SOCKET };

@@ -9,8 +9,9 @@
 const http = require('node:http');
 const { whatWeRunOn } = require('./isolation.js');
 const { Connections } = require('./connections.js');
+const { capabilities } = require('./capabilities.js');
 const { Exec, openLocal, sendError, PROTOCOL } = require('./exec.js');
-const { LANGUAGES, WARMED } = require('../options.js');
+const { WARMED } = require('../options.js');
 const { createLog } = require('./log.js');
 const { createMetrics } = require('./metrics.js');
 const { Queue } = require('./queue.js');
@@ -139,14 +140,11 @@ class Service {
   }
 
   capabilities() {
-    return {
-      protocol: Number(PROTOCOL),
-      version: require('../../package.json').version,
-      languages: LANGUAGES,
+    return capabilities({
       isolation: this.runsOn.isolation ?? 'process',
       maxTimeoutMs: this.limits.caps.timeoutMs,
       maxMemoryMb: Math.min(this.limits.caps.memoryMb, this.limits.caps.totalMemoryMb),
-    };
+    });
   }
 
   async sendMetrics(response) {

@@ -154,7 +154,7 @@ describe('what is wrong is said before anything is opened', () => {
   for (const [args, message, code = 125] of [
     [['--socket', '/tmp/x.sock'], /--engine is missing; it must be one of firecracker, gvisor, local/, 2],
     [['--engine', 'vault', '--socket', '/tmp/x.sock'], /"vault"/, 2],
-    [['--engine', 'local'], /no socket: give --socket PATH/],
+    [['--engine', 'local'], /no socket: give --socket PATH/, 2],
     [['--engine', 'local', '--socket', ROOT], /is there already, and is no socket/],
     [['--engine', 'local', '--socket', '/tmp/x.sock', '--uid', 'me'], /--uid must be a whole number/],
   ])
