@@ -342,6 +342,13 @@ export interface JailStats {
   /** Booted runtimes now, and boots so far. */
   zygotes: number;
   zygoteStarts: number;
+  /**
+   * What became of runs and checks so far: each by its status; `rejected`: the jail failed, or had no room;
+   * `aborted`: by its signal. A request that is refused for its form, or while the jail is closed, is in none.
+   */
+  outcomes: Record<RunStatus | 'rejected' | 'aborted', number>;
+  /** How those that have a status began. In neither: where an older peer does not tell. */
+  starts: Record<'parked' | 'fork' | 'cold', number>;
 }
 
 /** Its functions need no `this`. */

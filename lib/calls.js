@@ -208,6 +208,7 @@ function onOutcome(
       return;
     }
   }
+  if (call.counts !== null) call.counts.onRun(result.status, result.jail.start);
   call.settle(result);
 }
 
@@ -226,10 +227,29 @@ function toError({ code, message, retryable, retryAfterMs, httpStatus }, backend
 
 // ---- calls ----
 
+/** What became of a jail's runs and checks so far. */
+class Counts {
+  constructor() {
+    const zeroes = (names) => Object.fromEntries(names.map((name) => [name, 0]));
+    this.outcomes = { ...zeroes(STATUSES), rejected: 0, aborted: 0 };
+    this.starts = zeroes(STARTS);
+  }
+
+  /** @param {string} status @param {string | null} start a peer may tell none, or one that we do not know */
+  onRun(status, start) {
+    this.outcomes[status]++;
+    if (Object.hasOwn(this.starts, String(start))) this.starts[String(start)]++;
+  }
+
+  read() {
+    return { outcomes: { ...this.outcomes }, starts: { ...this.starts } };
+  }
+}
+
 /** One call under way; also the listener of its AbortSignal. */
 class Call {
-  /** @param {import('./output.js').Hearer | null} output */
-  constructor(backend, handle, resolve, reject, id, asText, output) {
+  /** @param {import('./output.js').Hearer | null} output @param {Counts | null} counts */
+  constructor(backend, handle, resolve, reject, id, asText, output, counts) {
     this.backend = backend;
     this.handle = handle;
     this.resolve = resolve;
@@ -237,6 +257,7 @@ class Call {
     this.id = id;
     this.asText = asText;
     this.output = output;
+    this.counts = counts;
     this.ticket = nextTicket();
     /** @type {AbortSignal | null} */
     this.signal = null;
@@ -250,6 +271,7 @@ class Call {
 
   /** @param {unknown} error */
   fail(error) {
+    if (this.counts !== null) this.counts.outcomes.rejected++;
     this.reject(error);
     if (this.signal !== null) letGo(this.signal, this);
   }
@@ -258,6 +280,7 @@ class Call {
   handleEvent() {
     if (calls.get(this.ticket) !== this) return; // it has settled; the signal did not let go
     calls.delete(this.ticket);
+    if (this.counts !== null) this.counts.outcomes.aborted++;
     this.reject(reasonOf(/** @type {AbortSignal} */ (this.signal)));
     native.load().cancel(this.handle, this.ticket);
   }
@@ -312,7 +335,10 @@ function submit(call, request, signal, flags, minIsolation, id, headers) {
       id,
       headers,
     );
-  if (failure !== undefined) throw toError(failure, call.backend);
+  if (failure !== undefined) {
+    if (call.counts !== null) call.counts.outcomes.rejected++;
+    throw toError(failure, call.backend);
+  }
   calls.set(call.ticket, call);
   if (signal !== null) {
     call.signal = signal;
@@ -333,7 +359,7 @@ function submit(call, request, signal, flags, minIsolation, id, headers) {
  */
 function ask(backend, handle, begin) {
   return new Promise((resolve, reject) => {
-    const call = new Call(backend, handle, resolve, reject, '', false, null);
+    const call = new Call(backend, handle, resolve, reject, '', false, null, null);
     begin(call.ticket);
     calls.set(call.ticket, call);
   });
@@ -350,4 +376,4 @@ function connect() {
   return client;
 }
 
-module.exports = { FLAGS, STARTS, STATUSES, Call, connect, submit, ask, letGo, reasonOf };
+module.exports = { FLAGS, STARTS, STATUSES, Call, Counts, connect, submit, ask, letGo, reasonOf };

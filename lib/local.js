@@ -3,7 +3,7 @@
 
 const fs = require('node:fs');
 const path = require('node:path');
-const { FLAGS, Call, connect, submit, ask } = require('./calls.js');
+const { FLAGS, Call, Counts, connect, submit, ask } = require('./calls.js');
 const { JailError } = require('./errors.js');
 const { bootsWithoutKeeper } = require('./local-darwin.js');
 const { stripperFor } = require('./stripper.js');
@@ -82,6 +82,7 @@ class Local {
     this.addon = native.load();
     /** @type {Promise<void> | null} */
     this.closed = null;
+    this.counts = new Counts();
     this.handle = this.addon.open(
       connect(),
       shared ? JSON.stringify([parts.keeper, texts, numbers]) : null,
@@ -112,7 +113,16 @@ class Local {
         { backend: 'local' },
       );
     if (request.language === 1 && !this.hasPython) throw noPython();
-    const call = new Call('local', this.handle, resolve, reject, request.id, request.asText, request.output);
+    const call = new Call(
+      'local',
+      this.handle,
+      resolve,
+      reject,
+      request.id,
+      request.asText,
+      request.output,
+      this.counts,
+    );
     submit(call, request, signal, request.minIsolation === 0 ? FLAGS.process : 0, 0, null, null);
   }
 
@@ -143,6 +153,7 @@ class Local {
       cells: byLanguage(rest.slice(LANGUAGES.length)),
       zygotes,
       zygoteStarts,
+      ...this.counts.read(),
     };
   }
 

@@ -1,7 +1,7 @@
 'use strict';
 // A jail elsewhere: what its calls have in common, whatever way they take.
 
-const { Call, connect, submit, ask } = require('./calls.js');
+const { Call, Counts, connect, submit, ask } = require('./calls.js');
 const { JailError } = require('./errors.js');
 const native = require('./native.js');
 
@@ -14,6 +14,7 @@ class Remote {
     this.backend = backend;
     /** @type {Promise<void> | null} */
     this.closed = null;
+    this.counts = new Counts();
     this.addon = native.load();
     this.handle = open(this.addon, connect());
   }
@@ -33,7 +34,16 @@ class Remote {
   /** @param {string | null} headers as C takes them */
   submit(request, signal, resolve, reject, headers) {
     this.assertOpen();
-    const call = new Call(this.backend, this.handle, resolve, reject, request.id, request.asText, request.output);
+    const call = new Call(
+      this.backend,
+      this.handle,
+      resolve,
+      reject,
+      request.id,
+      request.asText,
+      request.output,
+      this.counts,
+    );
     submit(call, request, signal, 0, request.minIsolation + 1, request.id, headers);
   }
 
@@ -60,6 +70,7 @@ class Remote {
       cells: { javascript: 0, python: 0 },
       zygotes: 0,
       zygoteStarts: 0,
+      ...this.counts.read(),
     };
   }
 
