@@ -258,7 +258,7 @@ describe('the choice of the jail', () => {
     assert.deepEqual(report.selects, { backend: 'socket', because: 'FIRECRACKER_SOCKET' });
     assert.deepEqual(
       report.runtimes.map((one) => [one.backend, one.isolation, one.path]),
-      Array(2).fill(['socket', 'gvisor', null]),
+      Array(3).fill(['socket', 'gvisor', null]),
     );
     await peer.close();
     const down = await withEnv({ FIRECRACKER_SOCKET: peer.file }, () => doctor());
