@@ -16,7 +16,7 @@
         'src/run.c', 'src/layers.c', 'src/backend_local.c', 'src/backend_local_place.c', 'src/backend_local_spawn.c',
         'src/backend_local_keeper.c', 'src/backend_local_cell.c', 'src/backend_local_end.c', 'src/backend_local_fault.c', 'src/wire.c',
         'src/json.c', 'src/json_scan.c', 'src/text.c', 'src/buf.c', 'src/error.c', 'src/live.c',
-        'src/remote.c', 'src/remote_text.c', 'src/backend_http.c', 'src/backend_http_request.c', 'src/events.c', 'src/backend_http_failure.c',
+        'src/remote.c', 'src/backend_http.c', 'src/backend_http_request.c', 'src/events.c', 'src/backend_http_failure.c',
         'src/backend_http_curl.c', 'src/backend_http_connection.c',
         'src/backend_http_trust.c', 'src/http_answer.c', 'src/peer_error.c', 'src/backend_socket.c', 'src/backend_socket_link.c', 'src/addon_open.c',
       ],
@@ -28,13 +28,13 @@
     },
     {
       'target_name': 'guest_node',
-      'sources': ['src/guest/guest_node.c', 'src/guest/trial.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/files.c', 'src/guest/where.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
+      'sources': ['src/guest/guest_node.c', 'src/guest/trial.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/where.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
       'libraries': ['-ldl'],
     },
     {
       'target_name': 'guest_python',
       'target_conditions': [['1==1', { 'product_extension': 'so' }]],  # after addon.gypi's own
-      'sources': ['src/guest/guest_python.c', 'src/guest/trial.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/files.c', 'src/guest/where.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
+      'sources': ['src/guest/guest_python.c', 'src/guest/trial.c', 'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/where.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)'],
       'libraries': ['-ldl'],
     },
     {
@@ -42,7 +42,7 @@
       'type': 'executable',
       'sources': [
         'src/guest/keeper.c', 'src/guest/birth.c', 'src/guest/boot.c', 'src/guest/strict.c', 'src/guest/scratch.c', 'src/guest/watch.c', 'src/guest/closure.c', 'src/guest/ask.c',
-        'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/files.c', 'src/guest/where.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)',
+        'src/guest/zygote.c', 'src/guest/inmate.c', 'src/guest/where.c', 'src/guest/report.c', '<!@(ls src/cell/*.c)',
       ],
       'cflags': ['-fPIE'],
       'ldflags': ['-static-pie', '-pthread'],

@@ -62,7 +62,7 @@ export interface RunRequest {
   /**
    * Wall time of the code, in ms; waiting and starting do not count. Enforced from the moment
    * the job is written, plus an allowance for reading and compiling it: 20 ms, 1 ms per KiB of
-   * code, 1 ms per 32 KiB of input and files. Default 10000, least 1, cap 60000.
+   * code, 1 ms per 32 KiB of input. Default 10000, least 1, cap 60000.
    */
   timeoutMs?: number;
 
@@ -91,13 +91,6 @@ export interface RunRequest {
    * Default {}; at most 64 keys and 32768 bytes.
    */
   env?: Record<string, string>;
-
-  /**
-   * Written into the program's working folder before it runs: path to text, or to bytes. Paths are
-   * relative, parted by `/`, without `.` and `..`, at most 255 bytes and 16 levels. They count
-   * towards memoryMb. At most 256 files and 16777216 bytes.
-   */
-  files?: Record<string, string | Uint8Array>;
 
   /** Refuse (ERR_JAIL_ISOLATION) rather than run behind less. Default: the jail's, or none. */
   minIsolation?: Isolation;
@@ -329,7 +322,6 @@ export interface JailConfig {
     maxResultNodes?: number;
     codeBytes?: number;
     inputBytes?: number;
-    filesBytes?: number;
   };
 }
 

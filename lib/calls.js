@@ -334,7 +334,6 @@ function submit(call, request, signal, flags, minIsolation, id, headers) {
       minIsolation,
       id,
       headers,
-      request.files,
     );
   if (failure !== undefined) {
     if (call.counts !== null) call.counts.outcomes.rejected++;

@@ -25,7 +25,6 @@ run:
   --memory MiB                     what it may use beyond an empty cell (default 256)
   --max-output BYTES               kept per stream, the middle left out (default 1 MiB)
   --env NAME=VALUE                 may be repeated; nothing is inherited
-  --file NAME=@PATH                a file in its working folder, under a name of your choice; may be repeated
   --min-isolation process|gvisor|microvm
   --allow-weak                     run even where files, network or signals are not isolated
   --start parked|cold              default: parked
@@ -104,28 +103,12 @@ function parseInput(text) {
 }
 
 /** @param {string} file */
-const readFile = (file) => readBytes(file === '-' ? 0 : file).toString();
-
-/** @param {string | 0} file */
-function readBytes(file) {
+function readFile(file) {
   try {
-    return fs.readFileSync(file);
+    return fs.readFileSync(file === '-' ? 0 : file, 'utf8');
   } catch (error) {
-    throw new UsageError(`${file || '-'}: ${error.message}`);
+    throw new UsageError(`${file}: ${error.message}`);
   }
-}
-
-/** @param {string[]} pairs */
-function parseFiles(pairs) {
-  const files = Object.create(null);
-  for (const pair of pairs) {
-    const at = pair.indexOf('=@');
-    if (at < 1 || at + 2 === pair.length) throw new UsageError(`--file ${pair}: NAME=@PATH is expected`);
-    const name = pair.slice(0, at);
-    if (name in files) throw new UsageError(`--file ${name}: it is there twice`);
-    files[name] = readBytes(pair.slice(at + 2));
-  }
-  return files;
 }
 
 /** @param {string[]} pairs */
@@ -146,7 +129,6 @@ const OPTIONS = /** @type {const} */ ({
   memory: { type: 'string' },
   'max-output': { type: 'string' },
   env: { type: 'string', multiple: true },
-  file: { type: 'string', multiple: true },
   'min-isolation': { type: 'string' },
   'allow-weak': { type: 'boolean' },
   start: { type: 'string' },
@@ -196,7 +178,6 @@ function toRequest(file, values, command = 'run') {
     memoryMb: values.memory === undefined ? undefined : parseInteger('memory', values.memory),
     maxOutputBytes: values['max-output'] === undefined ? undefined : parseInteger('max-output', values['max-output']),
     env: values.env && parseEnv(values.env),
-    files: values.file && parseFiles(values.file),
     minIsolation: values['min-isolation'],
   };
   const config = {

@@ -5,7 +5,6 @@
 
 const { randomUUID } = require('node:crypto');
 const { invalid, isJailError } = require('./errors.js');
-const { MAX_FILES_BYTES, packFiles } = require('./files.js');
 const { inputText, MAX_BYTES } = require('./input.js');
 
 const KiB = 1024;
@@ -28,7 +27,6 @@ const NUMBER_NAMES = Object.keys(NUMBERS);
 const SIZES = {
   codeBytes: MiB,
   inputBytes: MAX_BYTES,
-  filesBytes: MAX_FILES_BYTES,
   envKeys: 64,
   envBytes: 32 * KiB,
   idCharacters: 128,
@@ -68,8 +66,6 @@ class Request {
     this.code = '';
     this.input = 'null'; // JSON text
     this.env = limits.env; // "K=V" NUL ...
-    /** @type {Buffer | null} as src/protocol.h has them */
-    this.files = null;
     this.tenant = limits.tenant;
     this.id = '';
     this.minIsolation = limits.minIsolation; // index into ISOLATIONS, or -1
@@ -198,9 +194,6 @@ function readField(to, key, value, limits) {
       return;
     case 'env':
       to.env = readEnv(value);
-      return;
-    case 'files':
-      to.files = packFiles(value, limits.caps.filesBytes, limits.lowered.has('filesBytes'));
       return;
     case 'minIsolation':
       to.minIsolation = Math.max(to.minIsolation, readChoice(key, value, ISOLATIONS));

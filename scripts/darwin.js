@@ -20,8 +20,8 @@ const ADDON = [
 ];
 const TARGETS = {
   'code_jail.node': { kind: '-shared', sources: [...ADDON, ...all('src/darwin', 'host absent layers')] },
-  'guest_node.node': { kind: '-shared', sources: all('src/guest', 'guest_node inmate_solo files') },
-  'guest_python.so': { kind: '-shared', sources: all('src/guest', 'guest_python inmate_solo files') },
+  'guest_node.node': { kind: '-shared', sources: all('src/guest', 'guest_node inmate_solo') },
+  'guest_python.so': { kind: '-shared', sources: all('src/guest', 'guest_python inmate_solo') },
   'code-jail-keeper': { kind: '', sources: ['src/guest/guard.c', 'src/darwin/wall.c'] },
 };
 const FLAGS = ['-std=gnu11', '-O2', '-D_GNU_SOURCE', '-D_DARWIN_C_SOURCE', '-DNAPI_VERSION=9', '-DCODE_JAIL_PACKAGE'];

@@ -75,19 +75,17 @@ static const char *skip_value(const char *at) {
   return at;
 }
 
-// splitBody(body, most = 32) -> where the members of the object are, four numbers each: name
+// splitBody(body) -> where the members of the object are, four numbers each: name
 // with its quotes, value; from, to. Undefined where it is no object, null where it has
 // too many. The body must have passed scanBody, and its last byte (a NUL) is not looked at.
 napi_value addon_split_body(napi_env env, napi_callback_info info) {
-  napi_value args[2], list = NULL;
-  size_t count = 2, bytes;
+  napi_value args[1], list = NULL;
+  size_t count = 1, bytes;
   char *body;
-  uint32_t index = 0, most = MEMBERS_MAX;
+  uint32_t index = 0;
   napi_get_cb_info(env, info, &count, args, NULL, NULL);
   if (!bytes_of(env, args[0], &body, &bytes) || bytes == 0 || body[bytes - 1] != '\0')
     return value_undefined(env);
-  if (count > 1)
-    value_uint32(env, args[1], &most);
   const char *at = skip_space(body);
   if (*at != '{')
     return value_undefined(env);
@@ -98,7 +96,7 @@ napi_value addon_split_body(napi_env env, napi_callback_info info) {
     const char *value = at;
     at = skip_value(at);
     const char *marks[] = {name, behind, value, at};
-    if (index / 4 == most) {
+    if (index == 4 * MEMBERS_MAX) {
       napi_get_null(env, &list);
       return list;
     }

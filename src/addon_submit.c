@@ -2,7 +2,6 @@
 #include "addon_submit.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "addon_value.h"
 
@@ -26,7 +25,6 @@ enum {
   ARG_ISOLATION,
   ARG_ID,
   ARG_HEADERS,
-  ARG_FILES,
   ARG_COUNT
 };
 
@@ -53,18 +51,6 @@ static bool read_request(napi_env env, napi_value *args, struct jail_request *re
   return fine;
 }
 
-// A Buffer, or null: there are none.
-static bool read_files(napi_env env, napi_value files, void **data, size_t *bytes) {
-  bool is_buffer = false;
-  napi_valuetype type;
-  *data = NULL;
-  *bytes = 0;
-  if (napi_typeof(env, files, &type) != napi_ok || type == napi_null)
-    return type == napi_null;
-  return napi_is_buffer(env, files, &is_buffer) == napi_ok && is_buffer &&
-         napi_get_buffer_info(env, files, data, bytes) == napi_ok;
-}
-
 // The caller frees texts, also on failure.
 static bool read_texts(napi_env env, napi_value *args, struct jail_request *request, char *texts[3]) {
   size_t bytes;
@@ -79,16 +65,9 @@ static bool read_texts(napi_env env, napi_value *args, struct jail_request *requ
 
 // One after the other: each terminator is overwritten by the next.
 static bool write_payload(napi_env env, napi_value *args, const struct jail_request *request, char *to) {
-  size_t env_at = request->code_bytes + request->input_bytes, bytes;
-  void *files;
-  if (!read_files(env, args[ARG_FILES], &files, &bytes) || bytes != request->files_bytes)
-    return false;
-  bool fine = value_utf8_into(env, args[ARG_CODE], to, request->code_bytes) &&
-              value_utf8_into(env, args[ARG_INPUT], to + request->code_bytes, request->input_bytes) &&
-              value_utf8_into(env, args[ARG_ENV], to + env_at, request->env_bytes);
-  if (fine && bytes)
-    memcpy(to + env_at + request->env_bytes, files, bytes);
-  return fine;
+  return value_utf8_into(env, args[ARG_CODE], to, request->code_bytes) &&
+         value_utf8_into(env, args[ARG_INPUT], to + request->code_bytes, request->input_bytes) &&
+         value_utf8_into(env, args[ARG_ENV], to + request->code_bytes + request->input_bytes, request->env_bytes);
 }
 
 const char *submit_args_read(napi_env env, napi_value args[SUBMIT_ARGS], uint32_t *ticket, struct jail_run **run,
@@ -96,9 +75,7 @@ const char *submit_args_read(napi_env env, napi_value args[SUBMIT_ARGS], uint32_
   _Static_assert((int)ARG_COUNT == (int)SUBMIT_ARGS, "an argument has no number");
   struct jail_request request = {0};
   char *texts[3] = {0};
-  void *files;
-  bool fine = read_request(env, args, &request, ticket) &&
-              read_files(env, args[ARG_FILES], &files, &request.files_bytes) && read_texts(env, args, &request, texts);
+  bool fine = read_request(env, args, &request, ticket) && read_texts(env, args, &request, texts);
   *run = fine ? jail_run_new(&request, error) : NULL;
   for (int i = 0; i < 3; i++)
     free(texts[i]);

@@ -149,7 +149,7 @@ struct jail_request { // everything borrowed for the call; the payload is writte
   enum jail_isolation min_isolation; // refused by the peer, or its answer is
   const char *id;                    // echoed by it; NULL: none
   const char *headers;               // more of them: "Name: value\n" ..., checked; NULL: none
-  size_t code_bytes, input_bytes, env_bytes, files_bytes;
+  size_t code_bytes, input_bytes, env_bytes;
 };
 
 struct jail_run; // not yet submitted: owned by the caller

@@ -92,7 +92,7 @@ struct report {
 
 // ---- engine -> cell: the job ----
 // One message starts with this header and carries three descriptors: stdout,
-// stderr, result pipe. Behind it, in order: code, input, env ("K=V" NUL ...), files.
+// stderr, result pipe. Behind it, in order: code, input, env ("K=V" NUL ...).
 enum { JOB_MAGIC = 0x314a4a43 };
 enum job_flag { JOB_CHECK = 1 }; // compile only: the result is a list of what is wrong
 struct job_header {
@@ -100,17 +100,11 @@ struct job_header {
   uint32_t code_bytes;
   uint32_t input_bytes; // JSON text: written by lib/ with JSON.stringify, or checked as it came (the service)
   uint32_t env_bytes;
-  uint32_t files_bytes; // struct job_file, path, data; and so on
   uint32_t max_result_bytes;
   uint32_t max_result_nodes;
   uint64_t memory_bytes;
   uint32_t timeout_ms; // for RLIMIT_CPU only: the clock is kept outside
   uint32_t flags;      // of enum job_flag
-};
-
-enum { JOB_PATH_MAX = 255 };
-struct job_file { // path: below the working folder, checked by lib/files.js
-  uint32_t path_bytes, data_bytes;
 };
 
 // ---- keeper -> cell ----

@@ -9,7 +9,6 @@
 //            the one chosen here is the contract.
 //   repeat, parallel, hostEnv   how it is run
 
-const { createHash } = require('node:crypto');
 const { slack } = require('./helpers/baseline.js');
 
 const js = (id, name, code, expect, more) => ({ id, name, language: 'javascript', code, expect, ...more });
@@ -17,51 +16,10 @@ const py = (id, name, code, expect, more) => ({ id, name, language: 'python', co
 const ts = (id, name, code, expect, more) => ({ id, name, language: 'typescript', code, expect, ...more });
 const ok = { status: 'ok', ok: true, exitCode: 0, signal: null, timedOut: false, error: null };
 
-const LARGE = Buffer.alloc(
-  12 << 20,
-  Uint8Array.from({ length: 251 }, (_, i) => i),
-);
-const FILES = {
-  'a.txt': 'h\u00e9\n',
-  'd/e/b.bin': Uint8Array.of(0, 255, 10),
-  empty: '',
-  '\n"\u00e9': 'odd',
-  ['__proto__']: 'plain',
-};
-
 const SEPARATED = '\u{1F385}\u{1F3FB} na\u00efve \u4e2d\u6587 \u2028end';
 const BODY_UNIT = '"q\\n\u00e9';
 
 module.exports = [
-  // ---- files it is given ----
-  js(
-    'F01',
-    'files are in the working folder before the code runs, text and bytes, in folders, under any name',
-    'const fs = require("node:fs"); fs.appendFileSync("a.txt", "+");\n' +
-      'return [fs.readFileSync("a.txt", "utf8"), [...fs.readFileSync("d/e/b.bin")], fs.readFileSync("__proto__", "utf8"), fs.readdirSync(".").sort()];',
-    { ...ok, result: ['h\u00e9\n+', [0, 255, 10], 'plain', ['\n"\u00e9', '__proto__', 'a.txt', 'd', 'empty']] },
-    { options: { files: FILES } },
-  ),
-  py(
-    'F02',
-    'files are in the working folder before the code runs, text and bytes, in folders, under any name',
-    'import os\nopen("d/e/new", "w").close()\n' +
-      'result = [open("a.txt").read(), list(open("d/e/b.bin", "rb").read()), open("__proto__").read(), sorted(os.listdir(".")), os.path.getsize("empty")]\n',
-    { ...ok, result: ['h\u00e9\n', [0, 255, 10], 'plain', ['\n"\u00e9', '__proto__', 'a.txt', 'd', 'empty'], 0] },
-    { options: { files: FILES } },
-  ),
-  py(
-    'F03',
-    '12 MiB of them arrive whole',
-    'import hashlib\nresult = hashlib.sha256(open("large", "rb").read()).hexdigest()\n',
-    { ...ok, result: createHash('sha256').update(LARGE).digest('hex') },
-    { options: { files: { large: LARGE } } },
-  ),
-  js('F04', 'without files the working folder is empty', 'return require("node:fs").readdirSync(".")', {
-    ...ok,
-    result: [],
-  }),
-
   // ---- what a result may hold ----
   py(
     'O01',

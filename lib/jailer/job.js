@@ -2,7 +2,6 @@
 // A request as an engine gets it. See Job in engines.js.
 
 const { EventReader } = require('../server/events.js');
-const { unpackFiles } = require('../files.js');
 const { LANGUAGES, NUMBER_NAMES } = require('../options.js');
 
 const ENVELOPE_BYTES = 1024 * 1024;
@@ -23,7 +22,6 @@ function lineOf(request) {
     code: request.code,
     ...numbers,
     env,
-    ...(request.files === null ? {} : { files: unpackFiles(request.files) }),
     ...stream,
   };
   // Its input is JSON text already; a line end in it is white space.

@@ -3,7 +3,6 @@
 // up when it stalls.
 
 const native = require('../native.js');
-const { MAX_FILES } = require('../files.js');
 const { NUMBERS, SIZES } = require('../options.js');
 
 const DEPTH = 512;
@@ -52,9 +51,8 @@ function tooLarge(maxBodyBytes) {
 
 // ---- its parts ----
 
-const QUOTE = 34;
 const SLICE = 1 << 20; // checked at a time: some milliseconds
-// What a field may take, escapes included. Only `input` may be large and have structure, and `files` be large.
+// What a field may take, escapes included. Only `input` may be large and have structure.
 const CODE_BYTES = 6 * SIZES.codeBytes + 2;
 const FIELD_BYTES = { __proto__: null, code: CODE_BYTES, check: CODE_BYTES, env: 8 * SIZES.envBytes };
 const OTHER_BYTES = 4096;
@@ -109,50 +107,9 @@ async function parseBody(body, what = 'the body') {
     if (name in fields || (name === 'input' && input !== null))
       throw refusal(400, `${JSON.stringify(name)} is there twice`);
     if (name === 'input') input = body.toString('utf8', at, end);
-    else fields[name] = name === 'files' ? readFiles(body.subarray(at, end)) : readField(name, body.subarray(at, end));
+    else fields[name] = readField(name, body.subarray(at, end));
   }
   return { fields, input };
-}
-
-/**
- * { "path": "text" | { "base64": "…" } }, taken apart before anything of it is parsed: what is
- * large is flat then. Whether the paths are any good is for lib/files.js to say.
- *
- * @param {Buffer} text JSON @returns {Record<string, string | Buffer> | []}
- */
-function readFiles(text) {
-  const marks = membersOf(text, MAX_FILES);
-  if (marks === undefined) return []; // which is refused as no object is
-  if (marks === null) throw refusal(400, `files has over ${MAX_FILES} entries, which is the limit`);
-  const files = Object.create(null);
-  for (let i = 0; i < marks.length; i += 4) {
-    const [from, behind, at, end] = marks.slice(i, i + 4);
-    if (behind - from > OTHER_BYTES) throw refusal(400, 'files has a path that is too long');
-    const path = JSON.parse(text.toString('utf8', from, behind));
-    if (path in files) throw refusal(400, `files has ${JSON.stringify(path)} twice`);
-    files[path] =
-      text[at] === QUOTE ? JSON.parse(text.toString('utf8', at, end)) : bytesOf(path, text.subarray(at, end));
-  }
-  return files;
-}
-
-/** @param {string} path @param {Buffer} text JSON, not a string */
-function bytesOf(path, text) {
-  const [from, behind, at, end, more] = membersOf(text, 2) ?? [];
-  if (more === undefined && text.toString('latin1', from, behind) === '"base64"' && text[at] === QUOTE) {
-    const digits = text.toString('latin1', at + 1, end - 1);
-    const bytes = Buffer.from(digits, 'base64');
-    if (bytes.toString('base64') === digits) return bytes; // Node skips what is none
-  }
-  throw refusal(
-    400,
-    `files[${JSON.stringify(path)}] must be a string or { "base64": "…" }, padded and without white space`,
-  );
-}
-
-/** @param {Buffer} text JSON @param {number} most */
-function membersOf(text, most) {
-  return native.load().splitBody(Buffer.concat([text, NUL]), most);
 }
 
 /** @param {string} name @param {Buffer} text */
@@ -161,7 +118,7 @@ function readField(name, text) {
   if (text.length <= most) return JSON.parse(text.toString());
   if (name in FIELD_BYTES) throw refusal(400, `${name} is too long: ${text.length} bytes of JSON`);
   // Whatever it is, it is not what its field takes: one that is short says the same.
-  return name in NUMBERS || text[0] !== QUOTE ? [] : 'x'.repeat(OTHER_BYTES);
+  return name in NUMBERS || text[0] !== 34 ? [] : 'x'.repeat(OTHER_BYTES);
 }
 
 module.exports = { readBody, parseBody, splitMembers, refusal, tooLarge };

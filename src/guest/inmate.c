@@ -1,6 +1,5 @@
 // inmate.c: a cell from parked to dead: verify, park, take one job, send one
 // frame. Caller: guest_node.c and guest_python.c, on the runtime's main thread.
-#include "files.h"
 #include "guest.h"
 #include "inmate.h"
 #include "report.h"
@@ -73,22 +72,19 @@ static int receive_header(struct job_header *header, int fds[3]) {
   return 0;
 }
 
-static int receive(void *to, size_t bytes) {
-  for (size_t got = 0; got < bytes;) {
-    ssize_t size = recv(inmate.job, (char *)to + got, bytes - got, 0);
+static char *receive_part(size_t bytes) {
+  char *part = malloc(bytes + 1);
+  size_t got = 0;
+  if (!part)
+    return NULL;
+  while (got < bytes) {
+    ssize_t size = recv(inmate.job, part + got, bytes - got, 0);
     if (size < 0 && errno == EINTR)
       continue;
     if (size <= 0)
-      return -1;
+      return NULL;
     got += (size_t)size;
   }
-  return 0;
-}
-
-static char *receive_part(size_t bytes) {
-  char *part = malloc(bytes + 1);
-  if (!part || receive(part, bytes))
-    return NULL;
   part[bytes] = 0;
   return part;
 }
@@ -101,8 +97,6 @@ _Noreturn static void hand_back(const char *stage, const char *cause) {
   ssize_t sent = write(inmate.job, why, (size_t)size < sizeof why ? (size_t)size : sizeof why - 1);
   _exit(sent > 0 ? INMATE_SETUP : INMATE_NO_JOB);
 }
-
-static int files_failed; // owner: the main thread
 
 static void receive_job(struct guest_job *job, struct job_header *header, int fds[3]) {
   if (receive_header(header, fds))
@@ -117,10 +111,6 @@ static void receive_job(struct guest_job *job, struct job_header *header, int fd
   if (!(job->code = receive_part(job->code_bytes)) || !(job->input = receive_part(job->input_bytes)) ||
       !(job->env = receive_part(job->env_bytes)))
     hand_back("job", strerror(errno));
-  // No room is the run's own end, told once there is a way to; all else another cell may do better.
-  files_failed = files_receive(header->files_bytes, receive);
-  if (files_failed && files_failed != ENOSPC && files_failed != ENOMEM)
-    hand_back("files", files_failed < 0 ? "they are not whole" : strerror(files_failed));
 }
 
 static void place_descriptors(const int fds[3]) {
@@ -155,8 +145,6 @@ void guest_take(struct guest_job *job) {
   close(inmate.job);
   armed = 1;
   where_about(job->code, job->code_bytes, header.timeout_ms, inmate.plan->language);
-  if (files_failed)
-    guest_send(FRAME_OUT_OF_MEMORY, NULL, 0, NULL, 0);
 }
 
 _Noreturn static void sleep_until_killed(void) {

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "../solo.h"
-#include "files.h"
 #include "guest.h"
 #include "trial.h"
 #include "where.h"
@@ -63,7 +62,7 @@ int guest_serve(const char *runtime, char why[256]) {
   return name ? 0 : (snprintf(why, 256, "no memory"), -1);
 }
 
-static int receive(void *to, size_t bytes) {
+static void receive(void *to, size_t bytes) {
   for (size_t got = 0; got < bytes;) {
     ssize_t size = recv(SOLO_JOB_FD, (char *)to + got, bytes - got, 0);
     if (size < 0 && errno == EINTR)
@@ -72,7 +71,6 @@ static int receive(void *to, size_t bytes) {
       _exit(EXIT_NO_JOB);
     got += (size_t)size;
   }
-  return 0;
 }
 
 static char *receive_part(size_t bytes) {
@@ -105,9 +103,6 @@ void guest_take(struct guest_job *job) {
   job->code = receive_part(job->code_bytes);
   job->input = receive_part(job->input_bytes);
   job->env = receive_part(job->env_bytes);
-  int files_failed = files_receive(header.files_bytes, receive);
-  if (files_failed && files_failed != ENOSPC && files_failed != ENOMEM)
-    _exit(EXIT_NO_JOB);
   // A second bound on its time, beside the engine's and for all its threads.
   struct rusage used;
   getrusage(RUSAGE_SELF, &used);
@@ -119,8 +114,6 @@ void guest_take(struct guest_job *job) {
   fcntl(SOLO_RESULT_FD, F_SETFD, FD_CLOEXEC);
   close(SOLO_JOB_FD); // a guest that held it could send descriptors through it
   armed = 1;
-  if (files_failed)
-    guest_send(FRAME_OUT_OF_MEMORY, NULL, 0, NULL, 0);
 }
 
 _Noreturn static void sleep_until_killed(void) {

@@ -1,4 +1,4 @@
-// sources: src/guest/boot.c src/guest/strict.c src/guest/closure.c src/guest/ask.c src/guest/scratch.c src/guest/birth.c src/guest/zygote.c src/guest/inmate.c src/guest/files.c src/guest/where.c src/cell/*.c
+// sources: src/guest/boot.c src/guest/strict.c src/guest/closure.c src/guest/ask.c src/guest/scratch.c src/guest/birth.c src/guest/zygote.c src/guest/inmate.c src/guest/where.c src/cell/*.c
 // The keeper's readers: BOOT's text, the engine's orders, the reports of a zygote
 // and of cells, in any order and of any content. The descriptors, the clock and
 // the kills are ours; nothing of the keeper's own logic is.

@@ -55,13 +55,4 @@ function isPlain(value) {
 const DENIED =
   /^(EPERM|EACCES|ENOENT|ESRCH|ENOSYS|EROFS|ENOTDIR|EAFNOSUPPORT|EPROTONOSUPPORT|ENETUNREACH|ENETDOWN|EAI_AGAIN|ENOTFOUND|ECONNREFUSED|ERR_ACCESS_DENIED)$/;
 
-/** A request as JSON has it: its files' bytes as base64. */
-function asWire({ files, ...request }) {
-  if (files === undefined) return request;
-  const wire = Object.create(null);
-  for (const [path, data] of Object.entries(files))
-    wire[path] = typeof data === 'string' ? data : { base64: Buffer.from(data).toString('base64') };
-  return { ...request, files: wire };
-}
-
-module.exports = { asWire, openJail, body, probe, matches, DENIED };
+module.exports = { openJail, body, probe, matches, DENIED };

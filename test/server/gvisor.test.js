@@ -10,7 +10,7 @@ const { verify } = require('../../lib/verify.js');
 const cases = require('../cases.js');
 const conventions = require('../guest/conventions.js');
 const { startInGvisor, whyNot } = require('../../scripts/in-gvisor.js');
-const { asWire, matches } = require('../helpers/run.js');
+const { matches } = require('../helpers/run.js');
 const { ask, bearer, js, post, py, waitFor, EXEC, TOKEN } = require('../helpers/service.js');
 
 const skip = whyNot();
@@ -36,7 +36,7 @@ async function probe(job) {
 
 async function perform({ language, code, input = null, options, expect }, over = {}) {
   const { maxMs: _, ...expected } = expect;
-  const { status, json, text } = await service.post(asWire({ language, code, input, ...options }));
+  const { status, json, text } = await service.post({ language, code, input, ...options });
   assert.equal(status, 200, text);
   try {
     matches(json, { ...expected, ...over });
