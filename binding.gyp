@@ -16,7 +16,7 @@
         'src/run.c', 'src/layers.c', 'src/backend_local.c', 'src/backend_local_place.c', 'src/backend_local_spawn.c',
         'src/backend_local_keeper.c', 'src/backend_local_cell.c', 'src/backend_local_end.c', 'src/backend_local_fault.c', 'src/wire.c',
         'src/json.c', 'src/json_scan.c', 'src/text.c', 'src/buf.c', 'src/error.c', 'src/live.c',
-        'src/remote.c', 'src/backend_http.c', 'src/backend_http_request.c', 'src/events.c', 'src/backend_http_failure.c',
+        'src/remote.c', 'src/remote_request.c', 'src/files.c', 'src/backend_http.c', 'src/backend_http_request.c', 'src/events.c', 'src/backend_http_failure.c',
         'src/backend_http_curl.c', 'src/backend_http_connection.c',
         'src/backend_http_trust.c', 'src/http_answer.c', 'src/peer_error.c', 'src/backend_socket.c', 'src/backend_socket_link.c', 'src/addon_open.c',
       ],

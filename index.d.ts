@@ -60,6 +60,20 @@ export interface RunRequest {
   input?: unknown;
 
   /**
+   * Files in its working folder before it runs, by relative path: text as UTF-8, or bytes. They count
+   * towards `memoryMb`. Default none; at most 256, 8388608 bytes in all. A path has at most 255 bytes and 16
+   * levels, without empty parts, `.`, `..`, backslash and NUL.
+   */
+  files?: Record<string, string | Uint8Array>;
+
+  /**
+   * Files that are read from its working folder when it has ended with `ok` by itself, and come in the result's
+   * `files`: relative paths, at most 64; a folder's stands for all that is in it. At most 256 files and 8388608 bytes
+   * come; links are not followed. What does not come is in `filesMissing`.
+   */
+  collect?: string[];
+
+  /**
    * Wall time of the code, in ms; waiting and starting do not count. Enforced from the moment
    * the job is written, plus an allowance for reading and compiling it: 20 ms, 1 ms per KiB of
    * code, 1 ms per 32 KiB of input. Default 10000, least 1, cap 60000.
@@ -203,6 +217,17 @@ export interface IsolatedRunResult<T = AnyResult> {
   result: T;
   /** Only with `resultAs: 'text'`: the result as JSON; null where there is none. */
   resultText?: string | null;
+  /** Only with `collect`: what was asked for and is there, by relative path. */
+  files?: Record<string, Uint8Array>;
+  /**
+   * Only with `collect`: what is not in `files`, and why. `absent`; `link`, also a file with several names; `not_a_file`;
+   * `too_large` and `too_many` for what is left; `bad_name`: something in this folder has a name that is no path as above;
+   * `unreadable`; `not_ended`: the run was stopped, failed, or called an exit function.
+   */
+  filesMissing?: {
+    path: string;
+    reason: 'absent' | 'link' | 'not_a_file' | 'too_large' | 'too_many' | 'bad_name' | 'unreadable' | 'not_ended';
+  }[];
   /** Whatever was written, also before a kill. UTF-8; bad bytes are replaced. */
   stdout: string;
   stderr: string;
@@ -322,6 +347,7 @@ export interface JailConfig {
     maxResultNodes?: number;
     codeBytes?: number;
     inputBytes?: number;
+    filesBytes?: number;
   };
 }
 
@@ -433,7 +459,7 @@ export interface Doctor {
     version: string;
     isolation: Isolation;
     languages: Language[];
-    /** What it can beyond runs: `check`, `stream`. Empty: an older service. */
+    /** What it can beyond runs: `check`, `stream`, `files`. Empty: an older service. */
     features: string[];
     maxTimeoutMs: number;
     maxMemoryMb: number;

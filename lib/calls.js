@@ -5,6 +5,7 @@
 
 const os = require('node:os');
 const { JailError, invalid } = require('./errors.js');
+const { addCollected } = require('./files.js');
 const native = require('./native.js');
 
 const STATUSES = [
@@ -26,7 +27,7 @@ const SIGNALS = new Map(
 );
 
 /** What submit is told of a call, as bits: see src/addon_submit.c. */
-const FLAGS = { process: 1, check: 2, stdout: 4, stderr: 8 };
+const FLAGS = { process: 1, check: 2, stdout: 4, stderr: 8, collect: 16 };
 
 /** Calls that are under way, by ticket. @type {Map<number, any>} */
 const calls = new Map();
@@ -133,6 +134,7 @@ function onOutcome(
   layers,
   start,
   jailText,
+  filesText,
   name,
   message,
   line,
@@ -198,6 +200,13 @@ function onOutcome(
       start: isLocal ? STARTS[start] : place.start,
     },
   };
+  if (call.collect !== null && !addCollected(result, filesText, call.collect, call.filesAsText)) {
+    call.fail(
+      new JailError('ERR_JAIL_PROTOCOL', 'the answer has files that nobody asked for', { backend: call.backend }),
+    );
+    return;
+  }
+  if (status === 0 && !result.ok) resultText = undefined; // of a guest that forged its files
   if (call.output !== null) call.output.end(result);
   if (call.asText) /** @type {any} */ (result).resultText = resultText ?? null;
   else if (resultText !== undefined) {
@@ -258,6 +267,9 @@ class Call {
     this.asText = asText;
     this.output = output;
     this.counts = counts;
+    /** @type {string[] | null} the files that were asked for */
+    this.collect = null;
+    this.filesAsText = false;
     this.ticket = nextTicket();
     /** @type {AbortSignal | null} */
     this.signal = null;
@@ -315,6 +327,8 @@ function reasonOf(signal) {
  * @param {string | null} id for the peer @param {string | null} headers as C takes them
  */
 function submit(call, request, signal, flags, minIsolation, id, headers) {
+  call.collect = request.collect;
+  call.filesAsText = request.filesAsText;
   const failure = native
     .load()
     .submit(
@@ -324,6 +338,7 @@ function submit(call, request, signal, flags, minIsolation, id, headers) {
       request.code,
       request.input,
       request.env,
+      request.files,
       request.tenant,
       request.timeoutMs,
       request.memoryMb,
@@ -366,7 +381,8 @@ function ask(backend, handle, begin) {
 }
 
 /** @param {import('./options.js').Request} request */
-const flagsOf = ({ isCheck, output }) => (isCheck ? FLAGS.check : 0) | (output === null ? 0 : output.flags);
+const flagsOf = ({ isCheck, output, collect }) =>
+  (isCheck ? FLAGS.check : 0) | (output === null ? 0 : output.flags) | (collect === null ? 0 : FLAGS.collect);
 
 /** @type {any} */
 let client = null;

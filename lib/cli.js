@@ -6,6 +6,7 @@ const fs = require('node:fs');
 const path = require('node:path');
 const { parseArgs } = require('node:util');
 const { errorText } = require('./cli-error.js');
+const { FilesError, asJson, assertFresh, readFiles, writeFiles } = require('./cli-files.js');
 const { bytes, milliseconds, paint, printable } = require('./terminal.js');
 
 const HELP = `code-jail: runs code you do not trust
@@ -25,6 +26,9 @@ run:
   --memory MiB                     what it may use beyond an empty cell (default 256)
   --max-output BYTES               kept per stream, the middle left out (default 1 MiB)
   --env NAME=VALUE                 may be repeated; nothing is inherited
+  --file NAME=PATH                 may be repeated: a file of yours under NAME in its working folder
+  --collect NAME                   may be repeated: a file or folder that it leaves there, into --out, or --json
+  --out DIR                        a new or empty folder for them
   --min-isolation process|gvisor|microvm
   --allow-weak                     run even where files, network or signals are not isolated
   --start parked|cold              default: parked
@@ -76,7 +80,7 @@ const LANGUAGES = {
 };
 const SIGNALS = require('node:os').constants.signals;
 
-class UsageError extends Error {}
+class UsageError extends FilesError {}
 
 /** @param {string} text */
 function parseDuration(text) {
@@ -129,6 +133,9 @@ const OPTIONS = /** @type {const} */ ({
   memory: { type: 'string' },
   'max-output': { type: 'string' },
   env: { type: 'string', multiple: true },
+  file: { type: 'string', multiple: true },
+  collect: { type: 'string', multiple: true },
+  out: { type: 'string' },
   'min-isolation': { type: 'string' },
   'allow-weak': { type: 'boolean' },
   start: { type: 'string' },
@@ -170,6 +177,10 @@ function toRequest(file, values, command = 'run') {
     throw new UsageError(`${file}: cannot tell the language; add --language javascript, python or typescript`);
   if (file === '-' && values.input === '@-')
     throw new UsageError('standard input can be the code or the input, not both');
+  if (values.collect && values.out === undefined && !values.json)
+    throw new UsageError('--collect: where to? Add --out DIR, or --json');
+  if (values.out !== undefined && !values.collect) throw new UsageError('--out: what? Add --collect NAME');
+  assertFresh(values.out);
   const request = {
     language,
     code: readFile(file),
@@ -178,6 +189,8 @@ function toRequest(file, values, command = 'run') {
     memoryMb: values.memory === undefined ? undefined : parseInteger('memory', values.memory),
     maxOutputBytes: values['max-output'] === undefined ? undefined : parseInteger('max-output', values['max-output']),
     env: values.env && parseEnv(values.env),
+    files: values.file && readFiles(values.file),
+    collect: values.collect,
     minIsolation: values['min-isolation'],
   };
   const config = {
@@ -227,7 +240,7 @@ function passOn(stream, text) {
 /** @param {any} result @param {string} file @param {any} values */
 function print(result, file, values) {
   if (values.json) {
-    process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
+    process.stdout.write(`${JSON.stringify(asJson(result), null, 2)}\n`);
     return;
   }
   passOn(process.stdout, result.stdout);
@@ -236,6 +249,8 @@ function print(result, file, values) {
     const newline = result.stdout && !result.stdout.endsWith('\n') ? '\n' : '';
     process.stdout.write(`${newline}${JSON.stringify(result.result, null, 2)}\n`);
   }
+  for (const { path: name, reason } of result.filesMissing ?? [])
+    process.stderr.write(`${printable(name)}: not collected: ${reason}\n`);
   const text = errorText(result, file === '-' ? '(standard input)' : file);
   if (text) process.stderr.write(`${paint(process.stderr).red(text)}\n`);
   if (process.stderr.isTTY && !values.quiet) process.stderr.write(`${summary(result)}\n`);
@@ -252,6 +267,7 @@ async function run(file, values) {
   const jail = Object.keys(config).length > 0 ? createJail(config) : null;
   try {
     const result = await (jail ? jail.runCode : runCode)(request, { signal: controller.signal });
+    if (values.out !== undefined) writeFiles(values.out, result.files);
     print(result, file ?? '', values);
     return exitCodeOf(result);
   } catch (error) {
@@ -358,7 +374,7 @@ async function main(argv) {
   try {
     process.exitCode = await dispatch(argv);
   } catch (error) {
-    if (error instanceof UsageError) {
+    if (error instanceof FilesError) {
       process.stderr.write(`code-jail: ${error.message}\nTry code-jail --help.\n`);
       process.exitCode = 2;
       return;

@@ -79,7 +79,7 @@ function configNumber(name, value, { unit, min, cap }) {
   throw misconfigured(`${name} must be an integer from ${min} to ${cap} (${unit}), not ${show(value)}`);
 }
 
-const CAP_NAMES = [...NUMBER_NAMES, 'codeBytes', 'inputBytes'];
+const CAP_NAMES = [...NUMBER_NAMES, 'codeBytes', 'inputBytes', 'filesBytes'];
 
 /** @param {Record<string, unknown>} caps */
 function readCaps(caps) {

@@ -5,6 +5,7 @@
 
 const { randomUUID } = require('node:crypto');
 const { invalid, isJailError } = require('./errors.js');
+const { FILES, filesText, readCollect, readFiles } = require('./files.js');
 const { inputText, MAX_BYTES } = require('./input.js');
 
 const KiB = 1024;
@@ -27,6 +28,7 @@ const NUMBER_NAMES = Object.keys(NUMBERS);
 const SIZES = {
   codeBytes: MiB,
   inputBytes: MAX_BYTES,
+  filesBytes: FILES.bytes,
   envKeys: 64,
   envBytes: 32 * KiB,
   idCharacters: 128,
@@ -66,6 +68,10 @@ class Request {
     this.code = '';
     this.input = 'null'; // JSON text
     this.env = limits.env; // "K=V" NUL ...
+    this.files = ''; // members of JSON text: see lib/files.js
+    /** @type {string[] | null} the files that it is asked for */
+    this.collect = null;
+    this.filesAsText = false; // they are only passed on
     this.tenant = limits.tenant;
     this.id = '';
     this.minIsolation = limits.minIsolation; // index into ISOLATIONS, or -1
@@ -195,6 +201,12 @@ function readField(to, key, value, limits) {
     case 'env':
       to.env = readEnv(value);
       return;
+    case 'files':
+      to.files = readFiles(value, limits.caps.filesBytes);
+      return;
+    case 'collect':
+      to.collect = readCollect(value);
+      return;
     case 'minIsolation':
       to.minIsolation = Math.max(to.minIsolation, readChoice(key, value, ISOLATIONS));
       return;
@@ -235,6 +247,7 @@ function readRequest(request, limits, only = null) {
   }
   if (to.language < 0) throw invalid(`language is missing; it must be one of ${LANGUAGES.map(show).join(', ')}`);
   if (!hasCode) throw invalid('code is missing');
+  to.files = filesText(to.files, to.collect);
   if (to.memoryMb > limits.caps.totalMemoryMb)
     throw invalid(
       `memoryMb is ${to.memoryMb}; all runs together may have ${limits.caps.totalMemoryMb} MiB (maxTotalMemoryMb)`,

@@ -16,7 +16,7 @@ const all = (dir, names) => names.split(' ').map((name) => `${dir}/${name}.c`);
 // Shared with binding.gyp's Linux targets, but for what src/darwin and backend_darwin* stand in for.
 const ADDON = [
   ...all('src', 'addon addon_body addon_replace addon_submit addon_value addon_open jail engine engine_timer pool run'),
-  ...all('src', 'wire json json_scan text buf error live backend_darwin backend_darwin_cell backend_darwin_read'),
+  ...all('src', 'wire files json json_scan text buf error live backend_darwin backend_darwin_cell backend_darwin_read'),
 ];
 const TARGETS = {
   'code_jail.node': { kind: '-shared', sources: [...ADDON, ...all('src/darwin', 'host absent layers')] },

@@ -8,7 +8,7 @@
 #include "addon_value.h"
 #include "json.h"
 
-enum { MEMBERS_MAX = 32, ENVELOPE = 1 }; // the object around the input is one level more
+enum { ENVELOPE = 1 }; // the object around the input is one level more
 
 static bool bytes_of(napi_env env, napi_value value, char **data, size_t *size) {
   void *raw = NULL;
@@ -75,16 +75,17 @@ static const char *skip_value(const char *at) {
   return at;
 }
 
-// splitBody(body) -> where the members of the object are, four numbers each: name
+// splitBody(body, most) -> where the members of the object are, four numbers each: name
 // with its quotes, value; from, to. Undefined where it is no object, null where it has
-// too many. The body must have passed scanBody, and its last byte (a NUL) is not looked at.
+// more than `most`. The body must have passed scanBody, and its last byte (a NUL) is not looked at.
 napi_value addon_split_body(napi_env env, napi_callback_info info) {
-  napi_value args[1], list = NULL;
-  size_t count = 1, bytes;
+  napi_value args[2], list = NULL;
+  size_t count = 2, bytes;
   char *body;
-  uint32_t index = 0;
+  uint32_t index = 0, most = 0;
   napi_get_cb_info(env, info, &count, args, NULL, NULL);
-  if (!bytes_of(env, args[0], &body, &bytes) || bytes == 0 || body[bytes - 1] != '\0')
+  if (!bytes_of(env, args[0], &body, &bytes) || bytes == 0 || body[bytes - 1] != '\0' ||
+      !value_uint32(env, args[1], &most))
     return value_undefined(env);
   const char *at = skip_space(body);
   if (*at != '{')
@@ -96,7 +97,7 @@ napi_value addon_split_body(napi_env env, napi_callback_info info) {
     const char *value = at;
     at = skip_value(at);
     const char *marks[] = {name, behind, value, at};
-    if (index == 4 * MEMBERS_MAX) {
+    if (index >= 4 * (uint64_t)most) {
       napi_get_null(env, &list);
       return list;
     }

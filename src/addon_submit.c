@@ -6,7 +6,7 @@
 #include "addon_value.h"
 
 // As lib/calls.js has them.
-enum { FLAG_PROCESS = 1, FLAG_CHECK = 2, FLAG_STDOUT = 4, FLAG_STDERR = 8 };
+enum { FLAG_PROCESS = 1, FLAG_CHECK = 2, FLAG_STDOUT = 4, FLAG_STDERR = 8, FLAG_COLLECT = 16 };
 
 enum {
   ARG_JAIL, // the caller's
@@ -15,6 +15,7 @@ enum {
   ARG_CODE,
   ARG_INPUT,
   ARG_ENV,
+  ARG_FILES,
   ARG_TENANT,
   ARG_TIMEOUT,
   ARG_MEMORY,
@@ -34,6 +35,7 @@ static bool read_request(napi_env env, napi_value *args, struct jail_request *re
               value_utf8_size(env, args[ARG_CODE], &request->code_bytes) &&
               value_utf8_size(env, args[ARG_INPUT], &request->input_bytes) &&
               value_utf8_size(env, args[ARG_ENV], &request->env_bytes) &&
+              value_utf8_size(env, args[ARG_FILES], &request->files_bytes) &&
               value_uint32(env, args[ARG_TIMEOUT], &request->timeout_ms) &&
               value_uint32(env, args[ARG_MEMORY], &request->memory_mb) &&
               value_uint32(env, args[ARG_OUTPUT], &request->max_output_bytes) &&
@@ -47,6 +49,7 @@ static bool read_request(napi_env env, napi_value *args, struct jail_request *re
     request->check = flags & FLAG_CHECK;
     request->live[0] = flags & FLAG_STDOUT;
     request->live[1] = flags & FLAG_STDERR;
+    request->collect = flags & FLAG_COLLECT;
   }
   return fine;
 }
@@ -65,9 +68,12 @@ static bool read_texts(napi_env env, napi_value *args, struct jail_request *requ
 
 // One after the other: each terminator is overwritten by the next.
 static bool write_payload(napi_env env, napi_value *args, const struct jail_request *request, char *to) {
-  return value_utf8_into(env, args[ARG_CODE], to, request->code_bytes) &&
-         value_utf8_into(env, args[ARG_INPUT], to + request->code_bytes, request->input_bytes) &&
-         value_utf8_into(env, args[ARG_ENV], to + request->code_bytes + request->input_bytes, request->env_bytes);
+  const int parts[] = {ARG_CODE, ARG_INPUT, ARG_ENV, ARG_FILES};
+  const size_t sizes[] = {request->code_bytes, request->input_bytes, request->env_bytes, request->files_bytes};
+  bool fine = true;
+  for (int i = 0; i < 4 && fine; to += sizes[i++])
+    fine = value_utf8_into(env, args[parts[i]], to, sizes[i]);
+  return fine;
 }
 
 const char *submit_args_read(napi_env env, napi_value args[SUBMIT_ARGS], uint32_t *ticket, struct jail_run **run,

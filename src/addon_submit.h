@@ -6,9 +6,9 @@
 
 #include "jail.h"
 
-enum { SUBMIT_ARGS = 16 };
+enum { SUBMIT_ARGS = 17 };
 
-// (jail, ticket, language, code, input, env, tenant, timeoutMs, memoryMb,
+// (jail, ticket, language, code, input, env, files, tenant, timeoutMs, memoryMb,
 //  maxOutputBytes, maxResultBytes, maxResultNodes, flags, minIsolation, id, headers)
 // NULL, and *run is the caller's; or NULL, *run NULL and *error filled; or what is wrong with the call.
 const char *submit_args_read(napi_env env, napi_value args[SUBMIT_ARGS], uint32_t *ticket, struct jail_run **run,

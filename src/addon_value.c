@@ -134,6 +134,7 @@ void value_outcome(napi_env env, const struct jail_outcome *outcome, napi_value 
   args[at++] = small(env, (int32_t)outcome->layers);
   args[at++] = small(env, (int32_t)outcome->start);
   args[at++] = value_text(env, &outcome->jail);
+  args[at++] = value_text(env, &outcome->files);
   const struct jail_fault *fault = &outcome->fault;
   if (!fault->present) {
     while (at < VALUE_OUTCOME_ARGS)

@@ -25,7 +25,7 @@ napi_value value_text(napi_env env, const struct jail_text *text);    // undefin
 napi_value value_error(napi_env env, const struct jail_error *error); // { code, message, retryable, retryAfterMs }
 napi_value value_layer_names(napi_env env);                           // an array, in the order of their bits
 
-enum { VALUE_OUTCOME_ARGS = 28 };
+enum { VALUE_OUTCOME_ARGS = 29 };
 // The arguments of the JS callback, in the order that lib/native.js states.
 void value_outcome(napi_env env, const struct jail_outcome *outcome, napi_value args[VALUE_OUTCOME_ARGS]);
 

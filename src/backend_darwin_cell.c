@@ -232,7 +232,7 @@ int solo_cell_write(struct solo_cell *cell) {
 
 // What reading and compiling may take on top of the user's time.
 static uint64_t allowance_us(const struct jail_request *request) {
-  return 20000 + request->code_bytes * 1000 / 1024 + request->input_bytes * 1000 / 32768;
+  return 20000 + request->code_bytes * 1000 / 1024 + (request->input_bytes + request->files_bytes) * 1000 / 32768;
 }
 
 void solo_cell_take(struct solo_cell *cell, struct jail_run *run) {

@@ -145,7 +145,7 @@ static enum progress add(struct solo_cell *cell, const char *data, size_t size) 
     if (cell->frame_got < head)
       return PART;
     uint32_t nodes = cell->run->request.max_result_nodes;
-    if (!wire_frame_sane(&cell->header, cell->run->request.max_result_bytes) || cell->header.kind == FRAME_WHERE ||
+    if (!wire_frame_sane(&cell->header, &cell->run->request) || cell->header.kind == FRAME_WHERE ||
         !(cell->body = malloc((size_t)cell->header.meta_bytes + cell->header.result_bytes + 1)))
       return BAD;
     json_scan_begin(&cell->scan, nodes ? nodes : 1);
@@ -156,7 +156,9 @@ static enum progress add(struct solo_cell *cell, const char *data, size_t size) 
   memcpy(cell->body + cell->frame_got - head, data, size);
   cell->frame_got += size;
   bool final = cell->frame_got == whole;
-  if (cell->header.kind == FRAME_OK && json_scan_more(&cell->scan, cell->body, cell->frame_got - head, final))
+  size_t ahead = head + cell->header.meta_bytes;
+  if (cell->header.kind == FRAME_OK && cell->frame_got > ahead &&
+      json_scan_more(&cell->scan, cell->body + cell->header.meta_bytes, cell->frame_got - ahead, final))
     return BAD;
   return final ? WHOLE : PART;
 }

@@ -234,7 +234,7 @@ bool cell_left_job(const struct cell *cell, char why[JOB_BACK_MAX]) {
 // What reading and compiling may take on top of the user's time: a Python text
 // of 1 MiB took 0.6 s to compile, 16 MiB of JSON 0.2 s to read.
 static uint64_t allowance_us(const struct jail_request *request) {
-  return 20000 + request->code_bytes * 1000 / 1024 + request->input_bytes * 1000 / 32768;
+  return 20000 + request->code_bytes * 1000 / 1024 + (request->input_bytes + request->files_bytes) * 1000 / 32768;
 }
 
 int cell_take(struct cell *cell, struct jail_run *run) {

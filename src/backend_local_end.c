@@ -197,8 +197,7 @@ static enum frame_progress add_to_frame(struct cell *cell, const char *data, siz
     size -= part;
     if (cell->frame_got < head)
       return FRAME_PART;
-    if (!wire_frame_sane(&cell->header, cell->run->request.max_result_bytes) ||
-        (cell->header.kind == FRAME_WHERE && cell->where_told))
+    if (!wire_frame_sane(&cell->header, &cell->run->request) || (cell->header.kind == FRAME_WHERE && cell->where_told))
       return FRAME_BAD;
     // Memory that is not written to costs nothing: a length alone is no attack.
     cell->body = malloc((size_t)cell->header.meta_bytes + cell->header.result_bytes + 1);
@@ -219,7 +218,9 @@ static enum frame_progress add_to_frame(struct cell *cell, const char *data, siz
   }
   // A result is checked as it comes: all at once would keep everybody else waiting.
   bool final = cell->frame_got == whole;
-  if (cell->header.kind == FRAME_OK && json_scan_more(&cell->scan, cell->body, cell->frame_got - head, final))
+  size_t ahead = head + cell->header.meta_bytes;
+  if (cell->header.kind == FRAME_OK && cell->frame_got > ahead &&
+      json_scan_more(&cell->scan, cell->body + cell->header.meta_bytes, cell->frame_got - ahead, final))
     return FRAME_BAD;
   return final ? FRAME_WHOLE : FRAME_PART;
 }

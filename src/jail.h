@@ -89,6 +89,7 @@ struct jail_outcome {
   int64_t cpu_ns, peak_bytes; // -1: not measured
   uint64_t stdout_dropped, stderr_dropped;
   struct jail_text result, out, err; // result: JSON, checked
+  struct jail_text files;            // of a run that collects: see files.h; absent where nothing was
   bool remote;                       // another host's answer: what it did not measure is -1, its place is in `jail`
   struct jail_text jail; // remote: { isolation, layers, missing, runtime, start } as JSON, checked; may be absent
   struct jail_fault fault;
@@ -144,19 +145,21 @@ struct jail_request { // everything borrowed for the call; the payload is writte
   bool need_process;  // refuse an unverified place
   bool check;         // compile only: nothing runs, and the result is a list of what is wrong
   bool live[2];       // parts of stdout, of stderr, as they come
+  bool collect;       // its files are asked for
   const char *tenant; // NUL-terminated; NULL: none
   // Of a run that goes elsewhere:
   enum jail_isolation min_isolation; // refused by the peer, or its answer is
   const char *id;                    // echoed by it; NULL: none
   const char *headers;               // more of them: "Name: value\n" ..., checked; NULL: none
-  size_t code_bytes, input_bytes, env_bytes;
+  size_t code_bytes, input_bytes, env_bytes, files_bytes;
 };
 
 struct jail_run; // not yet submitted: owned by the caller
 // NULL and *error filled where a value is out of range or memory is short.
 struct jail_run *jail_run_new(const struct jail_request *request, struct jail_error *error);
-// Where the caller writes code, input (JSON text) and env ("K=V" NUL ...), back
-// to back, and one byte more for a terminator. Borrowed.
+// Where the caller writes code, input (JSON text), env ("K=V" NUL ...) and files
+// (members of a JSON object: see protocol.h), back to back, and one byte more for
+// a terminator. Borrowed.
 char *jail_run_payload(struct jail_run *run);
 void jail_run_free(struct jail_run *run); // takes a run that was never submitted
 

@@ -275,3 +275,16 @@ int json_next(const struct json_doc *doc, int array, int element) {
   int next = after(doc, element);
   return next < doc->count && token(doc, next)->start < token(doc, array)->end ? next : -1;
 }
+
+int json_size(const struct json_doc *doc, int value) {
+  return json_is_object(doc, value) || json_is_array(doc, value) ? token(doc, value)->size : 0;
+}
+
+int json_first_value(const struct json_doc *doc, int object) {
+  return json_is_object(doc, object) && token(doc, object)->size > 0 ? object + 2 : -1;
+}
+
+int json_next_value(const struct json_doc *doc, int object, int value) {
+  int key = after(doc, value);
+  return key < doc->count && token(doc, key)->start < token(doc, object)->end ? key + 1 : -1;
+}

@@ -61,6 +61,10 @@ bool json_equals(const struct json_doc *doc, int value, const char *plain); // i
 bool json_members(const struct json_doc *doc, int object, const char *const *names, int *values, int count);
 int json_first(const struct json_doc *doc, int array); // of an array's elements; -1 behind the last
 int json_next(const struct json_doc *doc, int array, int element);
+int json_size(const struct json_doc *doc, int value); // members or elements; 0 for anything else
+// An object's values, whatever their names; -1 behind the last.
+int json_first_value(const struct json_doc *doc, int object);
+int json_next_value(const struct json_doc *doc, int object, int value);
 void json_span(const struct json_doc *doc, int value, const char **start, size_t *size); // its own text
 
 #endif

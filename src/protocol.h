@@ -15,12 +15,13 @@
 #include <stdint.h>
 
 enum {
-  PROTOCOL_FD = 3,              // keeper's end to the engine, and the zygote's to the keeper
-  PROTOCOL_JOB_FD = 4,          // a parked cell's end of its job socket
-  PROTOCOL_RESULT_FD = 3,       // the frame's pipe, once the job has arrived
-  PROTOCOL_MESSAGE_MAX = 65536, // a datagram, BOOT included
-  PROTOCOL_META_MAX = 1 << 18,  // a frame's meta JSON
-  PROTOCOL_SLOT_MAX = 1024,     // cells alive at once under one zygote
+  PROTOCOL_FD = 3,               // keeper's end to the engine, and the zygote's to the keeper
+  PROTOCOL_JOB_FD = 4,           // a parked cell's end of its job socket
+  PROTOCOL_RESULT_FD = 3,        // the frame's pipe, once the job has arrived
+  PROTOCOL_MESSAGE_MAX = 65536,  // a datagram, BOOT included
+  PROTOCOL_META_MAX = 1 << 18,   // a frame's meta JSON
+  PROTOCOL_FILES_MAX = 12 << 20, // a frame's files: 8 MiB in base64, and their names
+  PROTOCOL_SLOT_MAX = 1024,      // cells alive at once under one zygote
 };
 
 // ---- engine -> keeper, and (FORK, REAP) keeper -> zygote ----
@@ -92,7 +93,9 @@ struct report {
 
 // ---- engine -> cell: the job ----
 // One message starts with this header and carries three descriptors: stdout,
-// stderr, result pipe. Behind it, in order: code, input, env ("K=V" NUL ...).
+// stderr, result pipe. Behind it, in order: code, input, env ("K=V" NUL ...),
+// files: nothing, or members of a JSON object, checked: "files":{path:text or
+// {"base64":text}...}, to be written first, and "collect":[path...].
 enum { JOB_MAGIC = 0x314a4a43 };
 enum job_flag { JOB_CHECK = 1 }; // compile only: the result is a list of what is wrong
 struct job_header {
@@ -100,11 +103,12 @@ struct job_header {
   uint32_t code_bytes;
   uint32_t input_bytes; // JSON text: written by lib/ with JSON.stringify, or checked as it came (the service)
   uint32_t env_bytes;
+  uint32_t files_bytes;
   uint32_t max_result_bytes;
   uint32_t max_result_nodes;
+  uint32_t flags; // of enum job_flag
   uint64_t memory_bytes;
   uint32_t timeout_ms; // for RLIMIT_CPU only: the clock is kept outside
-  uint32_t flags;      // of enum job_flag
 };
 
 // ---- keeper -> cell ----
@@ -119,7 +123,7 @@ enum { JOB_BACK_MAX = 224 };
 
 // ---- cell -> engine: the frame, once ----
 enum frame_kind {
-  FRAME_OK = 'R',               // result: JSON text
+  FRAME_OK = 'R',               // result: JSON text; meta: the files that were asked for (files.h), or none
   FRAME_ERROR = 'E',            // meta: {"exitCode":n?,"error":{...}}
   FRAME_NOT_SERIALIZABLE = 'N', // meta as above, error.path set
   FRAME_RESULT_TOO_LARGE = 'L', // meta as above

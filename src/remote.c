@@ -1,124 +1,18 @@
-// remote.c: see remote.h. The other host may be anything: an answer is checked
+// remote.c: an answer; see remote.h. The other host may be anything: an answer is checked
 // as strictly as a cell's frame, and only then becomes a result.
 #include "remote.h"
 
-#include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "error.h"
+#include "files.h"
 #include "json.h"
 #include "text.h"
 
-// The defaults of the contract (a test compares them with lib/options.js), and
-// what an answer may hold beside its result.
-enum {
-  DEFAULT_TIMEOUT_MS = 10000,
-  DEFAULT_MEMORY_MB = 256,
-  DEFAULT_OUTPUT_BYTES = 1 << 20,
-  DEFAULT_RESULT_BYTES = 4 << 20,
-  DEFAULT_RESULT_NODES = 200000,
-  ENVELOPE_NODES_MAX = 1024,
-  ENVELOPE_BYTES_MAX = 1 << 20,
-  JAIL_BYTES_MAX = 16 << 10,
-  LAYERS_MAX = 64,
-};
-
-// ---- the request ----
-
-static int add_text(struct buf *out, const char *text) {
-  return buf_add(out, text, strlen(text));
-}
-
-// Copies up to the next byte that JSON wants escaped, then that one.
-static int add_string(struct buf *out, const char *bytes, size_t size) {
-  size_t from = 0, at = 0;
-  int failed = add_text(out, "\"");
-  for (; at < size && !failed; at++) {
-    unsigned char byte = (unsigned char)bytes[at];
-    char escape[8];
-    if (byte >= 0x20 && byte != '"' && byte != '\\')
-      continue;
-    if (byte == '"' || byte == '\\')
-      snprintf(escape, sizeof escape, "\\%c", byte);
-    else if (byte == '\n')
-      snprintf(escape, sizeof escape, "\\n");
-    else
-      snprintf(escape, sizeof escape, "\\u%04x", byte);
-    failed = buf_add(out, bytes + from, at - from) || add_text(out, escape);
-    from = at + 1;
-  }
-  return failed || buf_add(out, bytes + from, size - from) || add_text(out, "\"");
-}
-
-static int add_name(struct buf *out, const char *name) {
-  return add_text(out, ",\"") || add_text(out, name) || add_text(out, "\":");
-}
-
-static int add_field(struct buf *out, const char *name, const char *value) {
-  return value && *value ? add_name(out, name) || add_string(out, value, strlen(value)) : 0;
-}
-
-static int add_number(struct buf *out, const char *name, uint32_t value, uint32_t unless) {
-  char digits[16];
-  snprintf(digits, sizeof digits, "%" PRIu32, value);
-  return value == unless ? 0 : add_name(out, name) || add_text(out, digits);
-}
-
-// "K=V" NUL ... as an object.
-static int add_env(struct buf *out, const char *env, size_t size) {
-  const char *end = env + size, *separator = "{";
-  if (!size)
-    return 0;
-  int failed = add_name(out, "env");
-  while (env < end && !failed) {
-    const char *stop = memchr(env, 0, (size_t)(end - env));
-    const char *equals = memchr(env, '=', (size_t)(end - env));
-    if (!stop || !equals || equals > stop)
-      return -1;
-    failed = add_text(out, separator) || add_string(out, env, (size_t)(equals - env)) || add_text(out, ":") ||
-             add_string(out, equals + 1, (size_t)(stop - equals - 1));
-    separator = ",";
-    env = stop + 1;
-  }
-  return failed || add_text(out, "}");
-}
-
-const char *remote_isolation_name(enum jail_isolation isolation) {
-  static const char *const names[] = {NULL, "process", "gvisor", "microvm"};
-  return (unsigned)isolation < sizeof names / sizeof *names ? names[isolation] : NULL;
-}
-
-int remote_write(struct buf *out, const struct jail_run *run, bool stream) {
-  const struct jail_request *request = &run->request;
-  const char *code = run->payload + sizeof(struct job_header);
-  const char *input = code + request->code_bytes;
-  const char *env = input + request->input_bytes;
-  // A peer that does not know checks finds no `code`, and so has nothing to run.
-  const char *text = request->check ? "check" : "code";
-  bool has_input = request->input_bytes != 4 || memcmp(input, "null", 4) != 0;
-  int failed = add_text(out, "{\"language\":\"") || add_text(out, jail_language_name(request->language)) ||
-               add_text(out, "\"") || add_field(out, "id", request->id) || add_name(out, text) ||
-               add_string(out, code, request->code_bytes);
-  if (has_input && request->input_bytes)
-    failed = failed || add_name(out, "input") || buf_add(out, input, request->input_bytes);
-  failed = failed || add_env(out, env, request->env_bytes) ||
-           add_number(out, "timeoutMs", request->timeout_ms, DEFAULT_TIMEOUT_MS) ||
-           add_number(out, "memoryMb", request->memory_mb, DEFAULT_MEMORY_MB) ||
-           add_number(out, "maxOutputBytes", request->max_output_bytes, DEFAULT_OUTPUT_BYTES) ||
-           add_number(out, "maxResultBytes", request->max_result_bytes, DEFAULT_RESULT_BYTES) ||
-           add_number(out, "maxResultNodes", request->max_result_nodes, DEFAULT_RESULT_NODES) ||
-           add_field(out, "minIsolation", remote_isolation_name(request->min_isolation)) ||
-           add_field(out, "tenant", request->tenant) || add_text(out, stream ? ",\"stream\":true}" : "}");
-  return failed ? -1 : 0;
-}
-
-// A byte of output may come as six ("\u0000"); a result comes as it is.
-size_t remote_answer_max(const struct jail_request *request) {
-  return (size_t)request->max_result_bytes + 12u * (size_t)request->max_output_bytes + ENVELOPE_BYTES_MAX;
-}
+// What an answer may hold beside its result.
+enum { ENVELOPE_NODES_MAX = 1024, JAIL_BYTES_MAX = 16 << 10, LAYERS_MAX = 64 };
 
 // ---- the answer ----
 
@@ -138,12 +32,14 @@ enum member {
   USAGE,
   JAIL,
   DURATION_MS,
+  FILES,
+  FILES_MISSING,
   MEMBER_COUNT,
 };
 
 static const char *const member_names[MEMBER_COUNT] = {
-  "id",    "ok",       "status", "result",   "stdout", "stderr", "stdoutDropped", "stderrDropped",
-  "error", "exitCode", "signal", "timedOut", "usage",  "jail",   "durationMs",
+  "id",       "ok",     "status",   "result", "stdout", "stderr",     "stdoutDropped", "stderrDropped", "error",
+  "exitCode", "signal", "timedOut", "usage",  "jail",   "durationMs", "files",         "filesMissing",
 };
 
 struct reading {
@@ -332,6 +228,12 @@ static void read_result(struct reading *in) {
     in->wrong = in->wrong ? in->wrong : "result";
 }
 
+static void read_files(struct reading *in) {
+  if (in->run->request.collect && in->at[FILES] >= 0 &&
+      files_text(&in->run->outcome.files, &in->doc, in->at[FILES], in->at[FILES_MISSING]) && !in->wrong)
+    in->wrong = "files";
+}
+
 static bool read_members(struct reading *in, enum jail_isolation *isolation) {
   struct jail_outcome *out = &in->run->outcome;
   bool older = in->at[STATUS] < 0;
@@ -348,6 +250,7 @@ static bool read_members(struct reading *in, enum jail_isolation *isolation) {
   read_usage(in);
   read_jail(in, isolation);
   read_result(in);
+  read_files(in);
   if (older)
     read_older(in);
   else
@@ -380,7 +283,8 @@ enum jail_code remote_read(struct jail_run *run, const char *text, size_t size, 
   struct reading in = {.run = run};
   enum jail_isolation isolation;
   enum jail_code code = JAIL_OK;
-  enum json_fault fault = json_parse(&in.doc, text, size, run->request.max_result_nodes + ENVELOPE_NODES_MAX);
+  uint32_t more = ENVELOPE_NODES_MAX + (run->request.collect ? FILES_NODES_MAX : 0);
+  enum json_fault fault = json_parse(&in.doc, text, size, run->request.max_result_nodes + more);
   if (fault)
     return error_set(error, JAIL_PROTOCOL, "the sandbox's answer is no result: %s", fault_text(fault));
   if (!json_is_object(&in.doc, 0))

@@ -21,6 +21,8 @@ static const char *out_of_range(const struct jail_request *request) {
     return "input";
   if (request->env_bytes > PART_MAX)
     return "env";
+  if (request->files_bytes > PART_MAX)
+    return "files";
   if (request->timeout_ms < 1 || request->timeout_ms > TIMEOUT_MAX_MS)
     return "timeoutMs";
   if (request->memory_mb < 1 || request->memory_mb > MEMORY_MAX_MB)
@@ -58,7 +60,8 @@ struct jail_run *jail_run_new(const struct jail_request *request, struct jail_er
     return NULL;
   }
   struct jail_run *run = calloc(1, sizeof *run);
-  size_t bytes = sizeof(struct job_header) + request->code_bytes + request->input_bytes + request->env_bytes;
+  size_t bytes =
+    sizeof(struct job_header) + request->code_bytes + request->input_bytes + request->env_bytes + request->files_bytes;
   char *payload = run ? malloc(bytes + 1) : NULL;
   if (payload)
     run->request = *request;
@@ -73,6 +76,7 @@ struct jail_run *jail_run_new(const struct jail_request *request, struct jail_er
     .code_bytes = (uint32_t)request->code_bytes,
     .input_bytes = (uint32_t)request->input_bytes,
     .env_bytes = (uint32_t)request->env_bytes,
+    .files_bytes = (uint32_t)request->files_bytes,
     .max_result_bytes = request->max_result_bytes,
     .max_result_nodes = request->max_result_nodes,
     .memory_bytes = (uint64_t)request->memory_mb << 20,
@@ -108,15 +112,9 @@ void jail_outcome_free(struct jail_outcome *outcome) {
   if (!outcome)
     return;
   struct jail_text *texts[] = {
-    &outcome->result,
-    &outcome->jail,
-    &outcome->out,
-    &outcome->err,
-    &outcome->fault.name,
-    &outcome->fault.message,
-    &outcome->fault.source_line,
-    &outcome->fault.stack,
-    &outcome->fault.path,
+    &outcome->result,      &outcome->jail,       &outcome->files,         &outcome->out,
+    &outcome->err,         &outcome->fault.name, &outcome->fault.message, &outcome->fault.source_line,
+    &outcome->fault.stack, &outcome->fault.path,
   };
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     text_free(texts[i]);

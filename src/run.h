@@ -22,7 +22,7 @@ struct jail_run {
   uint64_t handle;                 // whose it is
   enum run_state state;
   struct jail_request request; // tenant is owned, the rest plain
-  char *payload;               // owned: job_header, code, input, env
+  char *payload;               // owned: job_header, code, input, env, files
   size_t payload_bytes;
   uint64_t entered_us, admitted_us, sent_us, finished_us; // 0: not yet
   struct engine_timer timer;                              // how long it may queue

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files.h"
 #include "json.h"
 #include "text.h"
 
@@ -34,13 +35,16 @@ bool wire_report(const char *message, size_t size, struct report *report, const 
   return report->type >= REPORT_READY && report->type <= REPORT_GONE;
 }
 
-bool wire_frame_sane(const struct frame_header *header, uint32_t max_result_bytes) {
-  if (header->magic != FRAME_MAGIC || header->meta_bytes > PROTOCOL_META_MAX)
+bool wire_frame_sane(const struct frame_header *header, const struct jail_request *request) {
+  uint32_t max_result_bytes = request->max_result_bytes < 4 ? 4 : request->max_result_bytes; // null is never too large
+  if (header->magic != FRAME_MAGIC)
+    return false;
+  if (header->kind == FRAME_OK)
+    return header->meta_bytes <= (request->collect ? PROTOCOL_FILES_MAX : 0) && header->result_bytes > 0 &&
+           header->result_bytes <= max_result_bytes;
+  if (header->meta_bytes > PROTOCOL_META_MAX)
     return false;
   switch (header->kind) {
-  case FRAME_OK:
-    return header->meta_bytes == 0 && header->result_bytes > 0 &&
-           header->result_bytes <= (max_result_bytes < 4 ? 4 : max_result_bytes); // null is never too large
   case FRAME_ERROR:
   case FRAME_NOT_SERIALIZABLE:
   case FRAME_RESULT_TOO_LARGE:
@@ -117,7 +121,11 @@ static enum jail_status status_of(uint32_t kind) {
 bool wire_frame(const struct frame_header *header, char *body, struct jail_outcome *outcome) {
   bool fine = true;
   if (header->kind == FRAME_OK) {
-    fine = text_take(&outcome->result, body, body, header->result_bytes) == 0;
+    fine = header->meta_bytes == 0 || files_read(&outcome->files, body, header->meta_bytes) == 0;
+    if (fine)
+      fine = text_take(&outcome->result, body, body + header->meta_bytes, header->result_bytes) == 0;
+    else
+      free(body);
     outcome->exit_code = fine ? 0 : -1;
   } else {
     outcome->exit_code = header->kind == FRAME_ABORTED ? -1 : 1;
@@ -128,6 +136,7 @@ bool wire_frame(const struct frame_header *header, char *body, struct jail_outco
     outcome->status = status_of(header->kind);
   } else {
     wire_fault_free(&outcome->fault);
+    text_free(&outcome->files);
     outcome->exit_code = -1;
   }
   return fine;

@@ -15,9 +15,9 @@ const char *wire_value(const char *text, size_t bytes, const char *key, size_t *
 bool wire_report(const char *message, size_t size, struct report *report, const char **text, size_t *text_bytes);
 
 // Whether a frame may begin like this.
-bool wire_frame_sane(const struct frame_header *header, uint32_t max_result_bytes);
+bool wire_frame_sane(const struct frame_header *header, const struct jail_request *request);
 
-// A whole frame's body, into the outcome: status, result, fault, exit code. The
+// A whole frame's body, into the outcome: status, result, files, fault, exit code. The
 // result has been checked as it came. false where the rest is not what an honest
 // guest writes; then nothing was set. Takes body (from malloc).
 bool wire_frame(const struct frame_header *header, char *body, struct jail_outcome *outcome);

@@ -483,4 +483,87 @@ module.exports = [
     status: 'error',
     error: { name: 'SyntaxError', message: /enum is not supported.*erasable.*as const/, line: 2, column: 3 },
   }),
+
+  // ---- files ----
+  js(
+    'F01',
+    'files are there before the text runs, and what it leaves is collected, whole folders too',
+    'const fs = require("node:fs");\nfs.mkdirSync("out/deep", { recursive: true });\nfs.writeFileSync("out/deep/a.txt", fs.readFileSync("in/a.txt", "utf8") + "!");\nfs.writeFileSync("out/__proto__", fs.readFileSync("b.bin"));\nprocess.chdir("/tmp");',
+    {
+      ...ok,
+      files: { 'out/deep/a.txt': Buffer.from('ho\u0308 \u{1F385}!'), ['out/__proto__']: Buffer.from([0, 255, 10]) },
+      filesMissing: [],
+    },
+    {
+      options: {
+        files: { 'in/a.txt': 'ho\u0308 \u{1F385}', 'b.bin': new Uint8Array([0, 255, 10]) },
+        collect: ['out'],
+      },
+    },
+  ),
+  py(
+    'F02',
+    'the same in Python, whose text may import a file that it was given',
+    'import os, helper\ndef main(input):\n    os.makedirs("out/deep")\n    with open("out/deep/a.txt", "w") as f:\n        f.write(helper.shout(open("in/a.txt").read()))\n    with open("out/__proto__", "wb") as f:\n        f.write(open("b.bin", "rb").read())\n    os.chdir("/tmp")\n',
+    {
+      ...ok,
+      files: { 'out/deep/a.txt': Buffer.from('H\u00d6!'), ['out/__proto__']: Buffer.from([0, 255, 10]) },
+      filesMissing: [],
+    },
+    {
+      options: {
+        files: {
+          'helper.py': 'def shout(text):\n    return text.upper() + "!"\n',
+          'in/a.txt': 'h\u00f6',
+          'b.bin': new Uint8Array([0, 255, 10]),
+        },
+        collect: ['out'],
+      },
+    },
+  ),
+  js(
+    'F03',
+    'links are not followed, and what is not there or too large is told as missing',
+    'const fs = require("node:fs");\nfs.mkdirSync("real");\nfs.writeFileSync("real/a", "a");\nfs.symlinkSync("/etc/passwd", "passwd");\nfs.symlinkSync("real", "folder");\nfs.writeFileSync("one", "1");\nfs.linkSync("one", "two");\nfs.ftruncateSync(fs.openSync("big", "w"), 9 << 20);\nfs.writeFileSync(Buffer.from([0x72, 0x65, 0x61, 0x6c, 0x2f, 0xff]), "x");\nreturn 1;',
+    {
+      ...ok,
+      result: 1,
+      files: { 'real/a': Buffer.from('a') },
+      filesMissing: [
+        { path: 'passwd', reason: 'link' },
+        { path: 'folder/a', reason: 'link' },
+        { path: 'two', reason: 'link' },
+        { path: 'big', reason: 'too_large' },
+        { path: 'nowhere/at/all', reason: 'absent' },
+        { path: 'real', reason: 'bad_name' },
+      ],
+    },
+    { options: { collect: ['passwd', 'folder/a', 'two', 'big', 'nowhere/at/all', 'real'] } },
+  ),
+  py(
+    'F04',
+    'the same in Python',
+    'import os\nos.mkdir("real")\nopen("real/a", "w").write("a")\nos.symlink("/etc/passwd", "passwd")\nos.symlink("real", "folder")\nopen("one", "w").write("1")\nos.link("one", "two")\nopen("big", "wb").truncate(9 << 20)\nopen(b"real/\\xff", "w").close()\nresult = 1\n',
+    {
+      ...ok,
+      result: 1,
+      files: { 'real/a': Buffer.from('a') },
+      filesMissing: [
+        { path: 'passwd', reason: 'link' },
+        { path: 'folder/a', reason: 'link' },
+        { path: 'two', reason: 'link' },
+        { path: 'big', reason: 'too_large' },
+        { path: 'nowhere/at/all', reason: 'absent' },
+        { path: 'real', reason: 'bad_name' },
+      ],
+    },
+    { options: { collect: ['passwd', 'folder/a', 'two', 'big', 'nowhere/at/all', 'real'] } },
+  ),
+  js(
+    'F05',
+    'a run that does not end by itself leaves nothing, and says so',
+    'require("node:fs").writeFileSync("a", "a");\nthrow new Error("no");',
+    { status: 'error', files: {}, filesMissing: [{ path: 'a', reason: 'not_ended' }] },
+    { options: { collect: ['a'] } },
+  ),
 ];

@@ -95,6 +95,31 @@ describe('code-jail run', () => {
     assert.equal(fat.code, 137);
   });
 
+  it('hands files in, and writes what is collected into a new folder only', async () => {
+    const code = 'import os\nos.mkdir("out")\nopen("out/a", "w").write(open("in.txt").read() * 2)\n';
+    const args = ['run', file('files.py', code), '--file', `in.txt=${file('given.txt', 'hey')}`];
+    const collect = ['--collect', 'out', '--collect', 'none'];
+    const seen = await cli([...args, ...collect, '--out', 'new/folder']);
+    assert.deepEqual([seen.code, seen.err], [0, 'none: not collected: absent\n']);
+    assert.equal(fs.readFileSync(path.join(folder, 'new', 'folder', 'out', 'a'), 'utf8'), 'heyhey');
+    const again = await cli([...args, ...collect, '--out', 'new/folder']);
+    assert.equal(again.code, 2);
+    assert.match(again.err, /--out new\/folder: it is not empty/);
+    const { files } = JSON.parse((await cli([...args, ...collect, '--json'])).out);
+    assert.deepEqual(files, { 'out/a': { base64: Buffer.from('heyhey').toString('base64') } });
+    for (const [wrong, says] of [
+      [collect, /--collect: where to/],
+      [['--out', 'x'], /--out: what/],
+      [['--file', 'a'], /--file a: NAME=PATH/],
+      [['--file', 'a=nowhere'], /--file a=nowhere: ENOENT/],
+      [['--file', '../a=given.txt'], /"\.\.\/a"/],
+    ]) {
+      const { code: exit, err } = await cli([...args, ...wrong]);
+      assert.equal(exit, 2, err);
+      assert.match(err, says);
+    }
+  });
+
   it('passes environment variables and nothing of its own', async () => {
     const seen = await cli(
       [

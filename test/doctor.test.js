@@ -15,7 +15,7 @@ const CAPABILITIES = {
   protocol: 1,
   version: '9.8.7',
   languages: ['javascript', 'python'],
-  features: ['check', 'stream'],
+  features: ['check', 'stream', 'files'],
   isolation: 'gvisor',
   maxTimeoutMs: 10000,
   maxMemoryMb: 512,
@@ -39,7 +39,7 @@ describe('doctor, of a service', () => {
     const { url: _, ready, ...said } = report.service;
     assert.equal(ready, true);
     assert.deepEqual(said, CAPABILITIES);
-    assert.match(text, /languages: javascript, python; also: check, stream/);
+    assert.match(text, /languages: javascript, python; also: check, stream, files/);
     assert.match(text, /^Ready, as it says: javascript and python at http.*isolation gvisor/);
     assert.deepEqual(
       requests.map(({ method, url, job }) => [method, url, job]),
@@ -102,8 +102,8 @@ describe('doctor, of a jailer', () => {
     const report = await doctor({ socket: jailer.file });
     assert.equal(report.ok, true, JSON.stringify(report.error));
     assert.deepEqual([report.jailer.socket, report.jailer.version], [jailer.file, report.version]);
-    assert.deepEqual(report.jailer.features, ['check', 'stream']);
-    assert.match(doctorText(report), /The jailer\n.*protocol 1\n.*also: check, stream\n.*memoryMb up to 300/);
+    assert.deepEqual(report.jailer.features, ['check', 'stream', 'files']);
+    assert.match(doctorText(report), /The jailer\n.*protocol 1\n.*also: check, stream, files\n.*memoryMb up to 300/);
     for (const more of [{ capabilities: 1 }, { capabilities: true, code: '1', language: 'python' }])
       assert.equal((await jailer.post(more)).error.code, 'ERR_JAIL_INVALID_REQUEST');
     assert.equal((await jailer.stop()).code, 0);

@@ -6,6 +6,7 @@
 
 const vm = require('node:vm');
 const { describe, isOutOfMemory, positionOf, sourceLine } = require('./javascript-errors.js');
+const { collectFiles, writeFiles } = require('./javascript-files.js');
 const { importDynamically, initializeMeta, link } = require('./javascript-modules.js');
 const { Refusal, serialize } = require('./javascript-values.js');
 
@@ -51,6 +52,8 @@ const MODULE = {
 let source = ''; // the user's text, its lines as they were sent
 let maxBytes = 0;
 let maxNodes = 0;
+let root = ''; // its folder, where its files are
+let collect = null; // the files that it was asked for
 let isCheck = false; // the text is compiled, and not run
 let over = true; // a frame has been sent; what comes later is dropped
 let placed = null; // an import that could not be linked, and where
@@ -59,7 +62,7 @@ let native; // guest_node.node
 let next; // what follows a rehearsal
 let atFatal; // until the boot is over: who hears of an error that belongs to no run
 
-/** @param {[string, string, string, number, number, number]} job as native.take gives it */
+/** @param {[string, string, string, number, number, number, string]} job as native.take gives it */
 function run(job) {
   over = false;
   source = ownText(job[0]);
@@ -70,6 +73,7 @@ function run(job) {
   let input;
   let start;
   try {
+    if (job[6] !== '') takeFiles(parse(`{${job[6]}}`));
     input = parse(job[1]);
     start = strip === null ? compile(source) : compileTyped(source);
   } catch (error) {
@@ -83,6 +87,13 @@ function run(job) {
   } catch (error) {
     fail(error); // a guest's species or then
   }
+}
+
+/** @param {{ files?: Record<string, string | { base64: string }>, collect?: string[] }} asked */
+function takeFiles({ files, collect: paths }) {
+  root = process.cwd();
+  if (files !== undefined) writeFiles(root, files);
+  if (paths !== undefined) collect = paths;
 }
 
 /** No byte order mark; a #! line becomes a comment of the same length. */
@@ -218,7 +229,13 @@ function finish(value) {
     return fail(error);
   }
   if (!runExitListeners()) return;
-  send(OK, null, text);
+  let files = null;
+  try {
+    if (collect !== null) files = collectFiles(root, collect);
+  } catch (error) {
+    return fail(error);
+  }
+  send(OK, files, text);
 }
 
 /** @param {Refusal} refusal */

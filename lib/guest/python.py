@@ -39,12 +39,13 @@ def sibling(name):
 values = sibling('python_values')
 errors = sibling('python_errors')
 preload = sibling('python_preload')
+files = sibling('python_files')
 FILE = errors.FILE
 
 
 class Job(ctypes.Structure):  # struct guest_job
-    _fields_ = [(name, ctypes.c_void_p) for name in ('code', 'input', 'env')] \
-        + [(name, ctypes.c_size_t) for name in ('code_bytes', 'input_bytes', 'env_bytes')] \
+    _fields_ = [(name, ctypes.c_void_p) for name in ('code', 'input', 'env', 'files')] \
+        + [(name, ctypes.c_size_t) for name in ('code_bytes', 'input_bytes', 'env_bytes', 'files_bytes')] \
         + [('memory_bytes', ctypes.c_uint64), ('max_result_bytes', ctypes.c_uint32), ('max_result_nodes', ctypes.c_uint32), \
            ('flags', ctypes.c_uint32)]
 
@@ -72,9 +73,10 @@ class Selector(selectors.DefaultSelector):
 class Run:
     """The job's text, from its bytes to the frame. send is native or a rehearsal's."""
 
-    def __init__(self, code, input_text, max_bytes, max_nodes, send, leave):
+    def __init__(self, code, input_text, max_bytes, max_nodes, send, leave, asked=None):
         self.max_bytes, self.max_nodes, self.send, self.leave = max_bytes, max_nodes, send, leave
-        self.input_text = input_text
+        self.input_text, self.asked = input_text, asked or {}
+        self.root = os.getcwd()
         text = code.decode('utf-8', 'replace')
         if text[:1] == '\ufeff':
             text = text[1:]
@@ -85,15 +87,17 @@ class Run:
 
     def run(self):
         try:
+            files.write(self.root, self.asked.get('files', {}))
             answer = values.serialize(self.value(), self.max_bytes, self.max_nodes)
             end_of_code()
+            collected = files.collect(self.root, self.asked['collect']) if 'collect' in self.asked else None
         except SystemExit as error:
             return self.exit(error)
         except values.Refusal as refusal:
             return self.refuse(refusal)
         except BaseException as error:
             return self.fail(error)
-        self.send(b'R', None, answer)
+        self.send(b'R', collected, answer)
 
     def check(self):
         """Compiles as run() does, and runs nothing; the answer is a list of what is wrong."""
@@ -350,7 +354,8 @@ def boot():
     if job.env_bytes:
         set_environment(ctypes.string_at(job.env, job.env_bytes))
     run = Run(ctypes.string_at(job.code, job.code_bytes), ctypes.string_at(job.input, job.input_bytes),
-              job.max_result_bytes, job.max_result_nodes, send, library.cj_leave)
+              job.max_result_bytes, job.max_result_nodes, send, library.cj_leave,
+              json.loads(b'{%s}' % ctypes.string_at(job.files, job.files_bytes)) if job.files_bytes else None)
     cj_send, spoiled_bytes = library.cj_send, len(SPOILED)
     try:
         run.check() if job.flags & JOB_CHECK else run.run()

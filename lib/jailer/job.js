@@ -5,6 +5,7 @@ const { EventReader } = require('../server/events.js');
 const { LANGUAGES, NUMBER_NAMES } = require('../options.js');
 
 const ENVELOPE_BYTES = 1024 * 1024;
+const FILES_BYTES = 12 * 1024 * 1024; // PROTOCOL_FILES_MAX
 
 /** @param {import('../options.js').Request} request @returns {Buffer} */
 function lineOf(request) {
@@ -26,7 +27,8 @@ function lineOf(request) {
   };
   // Its input is JSON text already; a line end in it is white space.
   const input = request.input.replace(/[\r\n]/g, ' ');
-  return Buffer.from(`${JSON.stringify(head).slice(0, -1)},"input":${input}}\n`);
+  const files = request.files === '' ? '' : `,${request.files}`;
+  return Buffer.from(`${JSON.stringify(head).slice(0, -1)},"input":${input}${files}}\n`);
 }
 
 // Whoever reads it refuses a field that means nothing to a check.
@@ -43,7 +45,8 @@ function jobOf(request) {
       return request.isCheck ? checkLineOf(request) : lineOf(request);
     },
     // A byte of output may come as six.
-    maxAnswerBytes: request.maxResultBytes + 12 * request.maxOutputBytes + ENVELOPE_BYTES,
+    maxAnswerBytes:
+      request.maxResultBytes + 12 * request.maxOutputBytes + (request.collect ? FILES_BYTES : 0) + ENVELOPE_BYTES,
   };
 }
 

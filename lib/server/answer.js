@@ -42,8 +42,11 @@ function errorText({ code, message, retryAfterMs }) {
  * @returns {string[]}
  */
 function resultParts(run, { isolation, asText, queuedMs }) {
-  const { result: _, resultText, usage, jail, id, ok, status, ...rest } = run;
-  const head = JSON.stringify({ id, ok, status }).slice(0, -1);
+  const { result: _, resultText, filesText, files: _files, filesMissing: _missing, usage, jail, ...told } = run;
+  const { id, ok, status, ...rest } = told;
+  // What was collected is spliced in likewise.
+  const files = filesText === undefined ? '' : `,${filesText.slice(1, -1)}`;
+  const head = JSON.stringify({ id, ok, status }).slice(0, -1) + files;
   const tail = JSON.stringify({
     ...rest,
     usage: { ...usage, queueMs: usage.queueMs + queuedMs },

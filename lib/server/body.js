@@ -2,6 +2,8 @@
 // A request's body: counted as it comes, never held beyond its cap, and given
 // up when it stalls.
 
+const { invalid } = require('../errors.js');
+const { FILES, fromWire } = require('../files.js');
 const native = require('../native.js');
 const { NUMBERS, SIZES } = require('../options.js');
 
@@ -54,7 +56,14 @@ function tooLarge(maxBodyBytes) {
 const SLICE = 1 << 20; // checked at a time: some milliseconds
 // What a field may take, escapes included. Only `input` may be large and have structure.
 const CODE_BYTES = 6 * SIZES.codeBytes + 2;
-const FIELD_BYTES = { __proto__: null, code: CODE_BYTES, check: CODE_BYTES, env: 8 * SIZES.envBytes };
+const FIELD_BYTES = {
+  __proto__: null,
+  code: CODE_BYTES,
+  check: CODE_BYTES,
+  env: 8 * SIZES.envBytes,
+  collect: FILES.names * (6 * FILES.pathBytes + 3) + 2,
+};
+const MEMBERS = 32;
 const OTHER_BYTES = 4096;
 const FAULTS = ['', 'is not JSON', 'is not UTF-8', `is more than ${DEPTH} levels deep`, 'has too many values'];
 
@@ -84,7 +93,7 @@ async function checkBody(body, what) {
  */
 async function splitMembers(body, what) {
   await checkBody(body.subarray(0, -1), what);
-  return native.load().splitBody(body);
+  return native.load().splitBody(body, MEMBERS);
 }
 
 /**
@@ -107,9 +116,42 @@ async function parseBody(body, what = 'the body') {
     if (name in fields || (name === 'input' && input !== null))
       throw refusal(400, `${JSON.stringify(name)} is there twice`);
     if (name === 'input') input = body.toString('utf8', at, end);
+    else if (name === 'files') fields.files = readFiles(body.subarray(at, end));
     else fields[name] = readField(name, body.subarray(at, end));
   }
   return { fields, input };
+}
+
+const FILE_START = Buffer.from('{"base64":"');
+
+// Each value is a string, or an object around one, and no other structure: parsed whole, a
+// hostile one would take this thread seconds.
+/** @param {Buffer} text @returns {any} */
+function readFiles(text) {
+  const marks = native.load().splitBody(Buffer.concat([text, NUL]), FILES.count);
+  if (marks === undefined) return null;
+  if (marks === null) throw invalid(`files has too many entries; the limit is ${FILES.count}`);
+  const files = [];
+  for (let i = 0; i < marks.length; i += 4) {
+    const [from, behind, at, end] = marks.slice(i, i + 4);
+    const path =
+      behind - from <= 6 * FILES.pathBytes + 2 ? JSON.parse(text.toString('utf8', from, behind)) : 'x'.repeat(999);
+    files.push([path, readFile(text.subarray(at, end))]);
+  }
+  const names = new Set(files.map(([path]) => path));
+  if (names.size < files.length) throw invalid('files has a path twice');
+  return fromWire(Object.fromEntries(files));
+}
+
+/** @param {Buffer} value */
+function readFile(value) {
+  if (value[0] === 34) return JSON.parse(value.toString());
+  if (value[0] !== 123) return null;
+  // As this package writes it; or some spaces more, where it is small.
+  if (value.length <= OTHER_BYTES) return JSON.parse(value.toString());
+  if (!value.subarray(0, FILE_START.length).equals(FILE_START) || value.at(-1) !== 125 || value.at(-2) !== 34)
+    return [];
+  return { base64: value.toString('latin1', FILE_START.length, value.length - 2) };
 }
 
 /** @param {string} name @param {Buffer} text */

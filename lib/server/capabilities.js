@@ -7,7 +7,7 @@ const { PROTOCOL } = require('./exec.js');
 const { refusal } = require('./body.js');
 
 /** Beyond runs: checkCode, and what a run writes as it comes. */
-const FEATURES = ['check', 'stream'];
+const FEATURES = ['check', 'stream', 'files'];
 
 /** @param {{ isolation: string, maxTimeoutMs: number, maxMemoryMb: number }} of */
 function capabilities({ isolation, maxTimeoutMs, maxMemoryMb }) {

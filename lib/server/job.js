@@ -31,6 +31,7 @@ function readJob({ fields, input }, limits, isolation, facts) {
     if (bytes > most) throw refusal(400, `input is ${bytes} bytes as JSON; the limit is ${most}`);
     job.input = input;
   }
+  job.filesAsText = true; // they pass through, as the result does
   facts.id = job.id;
   facts.language = LANGUAGES[job.language];
   // What is around everything is proven already; of the cells' own walls only they themselves know.

@@ -9,9 +9,9 @@
 
 #include "../protocol.h"
 
-struct guest_job {                // borrowed: valid until the process ends
-  const char *code, *input, *env; // env: "K=V" NUL ...; code and input are followed by a NUL that does not count
-  size_t code_bytes, input_bytes, env_bytes;
+struct guest_job {                        // borrowed: valid until the process ends
+  const char *code, *input, *env, *files; // see struct job_header; each is followed by a NUL that does not count
+  size_t code_bytes, input_bytes, env_bytes, files_bytes;
   uint64_t memory_bytes;
   uint32_t max_result_bytes, max_result_nodes;
   uint32_t flags; // of enum job_flag

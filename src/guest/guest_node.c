@@ -231,13 +231,13 @@ static napi_value number_of(napi_env env, double number) {
 }
 
 // take(code, input): a rehearsal's job, made of these; take(): the real one,
-// once. -> [code, input, env, maxResultBytes, maxResultNodes, flags]
+// once. -> [code, input, env, maxResultBytes, maxResultNodes, flags, files]
 static napi_value js_take(napi_env env, napi_callback_info info) {
   size_t argc = 2;
-  napi_value argv[2], result, items[6];
+  napi_value argv[2], result, items[7];
   char code[1024], input[256];
   struct guest_job job = {
-    .code = code, .input = input, .env = "", .max_result_bytes = 1 << 22, .max_result_nodes = 200000};
+    .code = code, .input = input, .env = "", .files = "", .max_result_bytes = 1 << 22, .max_result_nodes = 200000};
   if (guest.state == TAKEN)
     return NULL;
   napi_get_cb_info(env, info, &argc, argv, NULL, NULL);
@@ -261,8 +261,9 @@ static napi_value js_take(napi_env env, napi_callback_info info) {
   items[3] = number_of(env, job.max_result_bytes);
   items[4] = number_of(env, job.max_result_nodes);
   items[5] = number_of(env, job.flags);
-  napi_create_array_with_length(env, 6, &result);
-  for (uint32_t i = 0; i < 6; i++) {
+  items[6] = string_of(env, job.files, job.files_bytes);
+  napi_create_array_with_length(env, 7, &result);
+  for (uint32_t i = 0; i < 7; i++) {
     if (!items[i])
       return fail(env, "The job does not fit into this runtime");
     napi_set_element(env, result, i, items[i]);

@@ -104,12 +104,13 @@ static void receive_job(struct guest_job *job, struct job_header *header, int fd
   job->code_bytes = header->code_bytes;
   job->input_bytes = header->input_bytes;
   job->env_bytes = header->env_bytes;
+  job->files_bytes = header->files_bytes;
   job->memory_bytes = header->memory_bytes;
   job->max_result_bytes = header->max_result_bytes;
   job->max_result_nodes = header->max_result_nodes;
   job->flags = header->flags;
   if (!(job->code = receive_part(job->code_bytes)) || !(job->input = receive_part(job->input_bytes)) ||
-      !(job->env = receive_part(job->env_bytes)))
+      !(job->env = receive_part(job->env_bytes)) || !(job->files = receive_part(job->files_bytes)))
     hand_back("job", strerror(errno));
 }
 

@@ -96,6 +96,7 @@ void guest_take(struct guest_job *job) {
   *job = (struct guest_job){.code_bytes = header.code_bytes,
                             .input_bytes = header.input_bytes,
                             .env_bytes = header.env_bytes,
+                            .files_bytes = header.files_bytes,
                             .memory_bytes = header.memory_bytes,
                             .max_result_bytes = header.max_result_bytes,
                             .max_result_nodes = header.max_result_nodes,
@@ -103,6 +104,7 @@ void guest_take(struct guest_job *job) {
   job->code = receive_part(job->code_bytes);
   job->input = receive_part(job->input_bytes);
   job->env = receive_part(job->env_bytes);
+  job->files = receive_part(job->files_bytes);
   // A second bound on its time, beside the engine's and for all its threads.
   struct rusage used;
   getrusage(RUSAGE_SELF, &used);

@@ -1,4 +1,4 @@
-// sources: src/remote.c src/json.c src/json_scan.c src/text.c src/buf.c src/error.c
+// sources: src/remote.c src/remote_request.c src/files.c src/json.c src/json_scan.c src/text.c src/buf.c src/error.c
 // Another host's answer, broken in every way that chance finds: it is a result
 // with every member in order, or an error, and no byte is read beyond its end.
 #include "remote.h"

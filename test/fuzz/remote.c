@@ -1,4 +1,4 @@
-// sources: src/remote.c src/http_answer.c src/peer_error.c src/json.c src/json_scan.c src/text.c src/buf.c src/error.c
+// sources: src/remote.c src/remote_request.c src/files.c src/http_answer.c src/peer_error.c src/json.c src/json_scan.c src/text.c src/buf.c src/error.c
 // What a sandbox service, or whoever stands in its place, may answer.
 #include "../../src/http_answer.h"
 #include "../../src/remote.h"

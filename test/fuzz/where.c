@@ -1,4 +1,4 @@
-// sources: src/wire.c src/json.c src/json_scan.c src/text.c
+// sources: src/wire.c src/files.c src/json.c src/json_scan.c src/text.c src/buf.c
 // The place that a cell tells of itself, whatever its text and its names are:
 // one frame that fits a pipe's atomic write, and that the engine can read.
 #include "fuzz.h"
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t line_bytes;
     bool there = find_line(frames[0].line, &line_bytes) != NULL;
     memcpy(&header, told, sizeof header);
-    MUST(wire_frame_sane(&header, 0) && header.meta_bytes == told_bytes - sizeof header);
+    MUST(wire_frame_sane(&header, &(struct jail_request){0}) && header.meta_bytes == told_bytes - sizeof header);
     wire_where(told + sizeof header, header.meta_bytes, &fault);
     if (plain && is_utf8(code, code_bytes))
       MUST(fault.line == (there ? frames[0].line : 0));

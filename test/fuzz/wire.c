@@ -1,4 +1,4 @@
-// sources: src/wire.c src/json.c src/json_scan.c src/text.c
+// sources: src/wire.c src/files.c src/json.c src/json_scan.c src/text.c src/buf.c
 // What a cell and a keeper may write to the engine: frames, reports, places.
 #include "../../src/wire.h"
 #include "../../src/text.h"
@@ -6,22 +6,25 @@
 
 static void free_outcome(struct jail_outcome *outcome) {
   text_free(&outcome->result);
+  text_free(&outcome->files);
   wire_fault_free(&outcome->fault);
 }
 
 static void read_frame(struct feed *feed) {
   struct frame_header header;
   struct jail_outcome outcome = {0};
+  struct jail_request request = {.max_result_bytes = 1 << 20, .collect = true};
   size_t size;
   feed_take(feed, &header, sizeof header);
   header.magic = FRAME_MAGIC;
   char *body = feed_rest(feed, &size);
   // As the engine does it: the lengths are the header's, and the body is as long.
   if (header.kind == FRAME_OK)
-    header.meta_bytes = 0, header.result_bytes = (uint32_t)size;
+    header.meta_bytes = header.meta_bytes < size ? header.meta_bytes : 0,
+    header.result_bytes = (uint32_t)size - header.meta_bytes;
   else
     header.meta_bytes = (uint32_t)size, header.result_bytes = 0;
-  if (!wire_frame_sane(&header, 1 << 20)) {
+  if (!wire_frame_sane(&header, &request)) {
     free(body);
     return;
   }
@@ -39,7 +42,7 @@ static void read_frame(struct feed *feed) {
     MUST((outcome.status == JAIL_STATUS_OK) == (header.kind == FRAME_OK));
     MUST(outcome.status != JAIL_STATUS_TIMEOUT && outcome.status != JAIL_STATUS_OUTPUT_LIMIT);
   } else {
-    MUST(!outcome.fault.present && outcome.exit_code == -1 && !outcome.result.data);
+    MUST(!outcome.fault.present && outcome.exit_code == -1 && !outcome.result.data && !outcome.files.data);
   }
   free_outcome(&outcome);
 }

@@ -115,7 +115,7 @@ describe('what there is', () => {
     for (const where of ['/capabilities', '/metrics']) assert.equal((await service.get(where)).status, 401, where);
     const { json } = await service.get('/capabilities', bearer());
     assert.deepEqual(json.languages, ['javascript', 'python', 'typescript']);
-    assert.deepEqual(json.features, ['check', 'stream']);
+    assert.deepEqual(json.features, ['check', 'stream', 'files']);
     assert.deepEqual([json.protocol, json.isolation, json.maxTimeoutMs], [1, 'process', 10000]);
     assert.ok(json.maxMemoryMb >= 16);
     await service.post(ok);
