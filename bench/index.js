@@ -78,6 +78,12 @@ function figures({ latency, perSecond, kill, hostile, pss, call, delay }) {
     add(`${language}, 32 in flight`, perSecond[language], 'runs/s', language === 'python' ? 600 : 800, true);
     add(`${language}, a parked cell's memory (PSS)`, pss[language]?.p50, 'MB', 6);
   }
+  add(
+    'typescript, with types, a parked cell ready, p50',
+    latency.typescript.parked.p50,
+    'ms',
+    3 * latency.javascript.parked.p50,
+  );
   for (const [name, one] of [
     ['50 MB', call.small],
     [`${(call.large.rssMb / 1000).toFixed(1)} GB`, call.large],

@@ -11,6 +11,14 @@ const ONE_PLUS_ONE = {
   javascript: { language: 'javascript', code: 'return 1 + 1' },
   python: { language: 'python', code: 'result = 1 + 1' },
 };
+// Types of several kinds, since each kind is another part of what erases them.
+const TYPED = {
+  language: 'typescript',
+  code: `interface Of<T> { readonly of: T | null; note?: string }
+    class Box<T extends number> implements Of<T> { constructor(of: T) { this.of = of; } declare private note?: string; of: T }
+    const add = (one: Of<number>, ...more: Array<Of<number>>): number => one.of! + (more[0]?.of as number);
+    return add(new Box<number>(1), { of: 1 } satisfies Of<number>)`,
+};
 
 async function withJail(config, work) {
   const jail = createJail(config);
@@ -48,6 +56,9 @@ async function latencies(runs) {
       time(Math.ceil(runs / 10), () => good(jail, request, `${language} cold`), { warmUp: 2 }),
     );
   }
+  seen.typescript = await withJail({}, async (jail) => ({
+    parked: await time(runs, () => good(jail, TYPED, 'typescript 5 ms apart'), { warmUp: 20, gapMs: 5 }),
+  }));
   return seen;
 }
 

@@ -323,10 +323,10 @@ function pinEnds(library, failBoot) {
   });
 }
 
-/** The language is TypeScript. @param {string} file see loadStripper */
-function useStripper(file) {
+/** The language is TypeScript. @param {string} file @param {boolean} whole see loadStripper */
+function useStripper(file, whole) {
   const typescript = require('./typescript.js');
-  typescript.loadStripper(file);
+  typescript.loadStripper(file, whole);
   strip = typescript.strip;
 }
 

@@ -22,6 +22,9 @@ const { endBoot, pinEnds, rehearse, run, useStripper } = require('./javascript-r
 const { defineProperty } = Object;
 const { writeSync } = fs;
 
+// What boots for one run alone is cold (src/guest/spawner.h), or may have threads.
+const isZygote = process.execArgv.includes('--single-threaded') && !process.env.CODE_JAIL_COLD;
+
 // ---- standard streams ----
 
 // Written at once and whole: what was printed before a kill is not lost.
@@ -155,7 +158,7 @@ function rehearseAll(order, done) {
 
 async function boot() {
   const giveRandomBack = withOwnRandom();
-  if (typescript !== null) useStripper(typescript);
+  if (typescript !== null) useStripper(typescript, isZygote);
   await preload(preloads);
   touchGlobals();
   makeSynchronous(process.stdout, 1);

@@ -4,6 +4,7 @@
 // loaded in the zygote; only cells give it a text of the user's.
 
 const module_ = require('node:module');
+const v8 = require('node:v8');
 
 const uncurry = (method) => Function.prototype.call.bind(method);
 const slice = uncurry(String.prototype.slice);
@@ -45,13 +46,20 @@ const TYPE_ONLY_MAX = 1000;
 /** @type {(text: string) => string} */
 let erase;
 
-/** @param {string} file of @swc/wasm-typescript; empty: none */
-function loadStripper(file) {
+/**
+ * @param {string} file of @swc/wasm-typescript; empty: none
+ * @param {boolean} whole compiled at once, which takes longer than a text, and spares each fork its part
+ */
+function loadStripper(file, whole) {
+  if (whole) v8.setFlagsFromString('--no-wasm-lazy-compilation');
+  erase = stripperOf(file);
+  erase(''); // Node's own is loaded now
+  if (whole) v8.setFlagsFromString('--wasm-lazy-compilation'); // for what a text compiles
+}
+
+function stripperOf(file) {
   const { stripTypeScriptTypes } = module_;
-  if (typeof stripTypeScriptTypes === 'function') {
-    erase = stripTypeScriptTypes;
-    return;
-  }
+  if (typeof stripTypeScriptTypes === 'function') return stripTypeScriptTypes;
   if (file === '')
     throw new Error(
       `config: Node.js ${process.versions.node} cannot erase types: use 22.13 or newer,` +
@@ -59,7 +67,7 @@ function loadStripper(file) {
     );
   const { transformSync } = require(file);
   delete require.cache[require.resolve(file)];
-  erase = (text) => transformSync(text, { mode: 'strip-only', filename: 'code.ts' }).code;
+  return (text) => transformSync(text, { mode: 'strip-only', filename: 'code.ts' }).code;
 }
 
 /** A fault of the text; `line` and `column` from 1, null at its end. */
