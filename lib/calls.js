@@ -226,7 +226,10 @@ function onOutcome(
  * @param {string} backend
  */
 function toError({ code, message, retryable, retryAfterMs, httpStatus }, backend) {
-  return new JailError(code, message, {
+  // The language has passed our own check.
+  const isOlder = code === 'ERR_JAIL_INVALID_REQUEST' && /^language must be one of/.test(message);
+  const remedy = isOlder ? ': the service or jailer that said so is older than this package, update it' : '';
+  return new JailError(code, message + remedy, {
     retryable,
     backend,
     retryAfterMs: retryAfterMs || null,

@@ -250,6 +250,15 @@ describe('what the jailer refuses', () => {
       assert.equal(error.message, said.message);
     });
 
+  it('a language it does not know yet: who said so, and the remedy', async () => {
+    const message = 'language must be one of "javascript", "python"';
+    const refusal = refusing({ code: 'ERR_JAIL_INVALID_REQUEST', message });
+    const error = await errorOf(run(refusal, { ...JOB, language: 'typescript' }));
+    assert.equal(JSON.parse(peer.lines.at(-1)).language, 'typescript');
+    assert.deepEqual([error.code, error.retryable, error.backend], ['ERR_JAIL_INVALID_REQUEST', false, 'socket']);
+    assert.equal(error.message, `${message}: the service or jailer that said so is older than this package, update it`);
+  });
+
   it('before it has read the line', async () => {
     const hasty = await startSocketPeer(undefined, {
       onConnection: (socket) => socket.end('{"error":{"code":"ERR_JAIL_OVERLOADED","message":"go away"}}\n'),
