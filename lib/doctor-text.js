@@ -17,7 +17,7 @@ function verdict({ ok, error, runtimes, selects, layers, service }, colour) {
     return colour.green(
       `Ready, as it says: ${printable(`${service.languages}`.replaceAll(',', ' and '))} at ${service.url}, isolation ${printable(`${service.isolation}`)}; \`code-jail verify\` proves it`,
     );
-  const what = [...new Set(runtimes.map((one) => one.runtime ?? one.language))].join(' and ');
+  const what = [...new Set(runtimes.filter((one) => one.ok).map((one) => one.runtime ?? one.language))].join(' and ');
   const missing = layers.filter((one) => !one.stands).length;
   const weak = runtimes.some((one) => one.isolation === 'unverified') ? ', isolation UNVERIFIED' : '';
   const walls = missing === 0 ? '' : `; ${missing} of ${layers.length} layers missing, see below`;

@@ -9,6 +9,7 @@ const path = require('node:path');
 const { JailError } = require('./errors.js');
 const { askJailer } = require('./doctor-jailer.js');
 const { examineService } = require('./doctor-service.js');
+const { WARMED } = require('./options.js');
 
 const LANGUAGES = [
   { language: 'javascript', code: 'return 6 * 7' },
@@ -147,6 +148,9 @@ function mergeLayers(runs) {
   });
 }
 
+/** TypeScript may need a package more, and nothing else waits for it. @param {{ language: string, ok: boolean }[]} runtimes */
+const isReady = (runtimes) => runtimes.every(({ ok, language }) => ok || !WARMED.includes(language));
+
 /**
  * Examines this host, or the jailer it is set to use, by one run per language. A
  * sandbox service is only asked: it may be busy, and `code-jail verify` is for more.
@@ -178,7 +182,7 @@ async function doctor(config = {}) {
     failure = describe(error);
   }
   return {
-    ok: failure === null && runtimes.every((run) => run.ok) && service?.ready !== false,
+    ok: failure === null && isReady(runtimes) && service?.ready !== false,
     version,
     platform: `${os.type()} ${os.release()} ${os.arch()}`,
     node: process.version,
@@ -193,4 +197,4 @@ async function doctor(config = {}) {
   };
 }
 
-module.exports = { doctor, remedyFor };
+module.exports = { doctor, isReady, remedyFor };

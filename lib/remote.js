@@ -4,6 +4,10 @@
 const { Call, Counts, connect, submit, ask } = require('./calls.js');
 const { JailError } = require('./errors.js');
 const native = require('./native.js');
+const { LANGUAGES } = require('./options.js');
+
+// Cells are the peer's.
+const nothing = () => Object.fromEntries(LANGUAGES.map((language) => [language, 0]));
 
 class Remote {
   /**
@@ -66,8 +70,8 @@ class Remote {
       refused,
       queuedBytes,
       runningMemoryMb,
-      parked: { javascript: 0, python: 0 },
-      cells: { javascript: 0, python: 0 },
+      parked: nothing(),
+      cells: nothing(),
       zygotes: 0,
       zygoteStarts: 0,
       ...this.counts.read(),

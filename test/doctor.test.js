@@ -4,6 +4,7 @@
 
 const assert = require('node:assert/strict');
 const { after, describe, it } = require('node:test');
+const { isReady } = require('../lib/doctor.js');
 const { doctor } = require('../lib/index.js');
 const { doctorText } = require('../lib/doctor-text.js');
 const { startJailer } = require('./helpers/jailer.js');
@@ -121,5 +122,16 @@ describe('doctor, of a jailer', () => {
     assert.deepEqual([report.jailer, report.ok], [null, true]);
     assert.ok(!doctorText(report).includes('The jailer'));
     await peer.close();
+  });
+});
+
+describe('ready', () => {
+  const without = (language) =>
+    ['javascript', 'python', 'typescript'].map((one) => ({ language: one, ok: one !== language }));
+  it('is a host that runs JavaScript and Python; TypeScript may need a package more', () => {
+    assert.deepEqual(
+      ['', 'typescript', 'python', 'javascript'].map((one) => isReady(without(one))),
+      [true, true, false, false],
+    );
   });
 });

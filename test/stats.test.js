@@ -66,6 +66,7 @@ describe('jail.stats()', () => {
     await jail.runCode(js('old'));
     assert.equal((await errorOf(jail.runCode(js('bad')))).code, 'ERR_JAIL_PROTOCOL');
     const { outcomes, starts } = jail.stats();
+    assert.deepEqual(Object.keys(jail.stats().parked), ['javascript', 'python', 'typescript']);
     assert.deepEqual(counted(outcomes), { ok: 2, rejected: 1 });
     assert.equal(starts.parked + starts.fork + starts.cold, 1);
     await jail.close();
