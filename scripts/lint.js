@@ -79,7 +79,7 @@ const CHECKS = {
   // What macOS has under names of its own is in src/darwin, which no other tool here can read.
   darwin: ['node', ['scripts/darwin.js', include ?? '']],
   shellcheck: ['shellcheck', ['-x', ...scripts], 'shellcheck'],
-  yamllint: ['yamllint', ['-s', 'infra'], 'yamllint'],
+  yamllint: ['yamllint', ['-s', 'infra', '.github'], 'yamllint'],
 };
 
 function run(command, args) {
