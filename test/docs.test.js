@@ -41,9 +41,12 @@ function variablesOf(text) {
 describe('docs/production.md', () => {
   it('has every variable that is read, and no other', () => {
     // What is read in a cell is the cell's own; a jailer is set up by its own page.
-    const sources = [...files('lib', /\.js$/), ...files('apps', /\.js$/), ...files('bin', /\.js$/)].filter(
-      (name) => !/^lib\/(guest|jailer)|node_modules|\.next/.test(name),
-    );
+    const sources = [
+      ...files('lib', /\.js$/),
+      ...files('apps', /\.js$/),
+      ...files('apps/dashboard/src', /\.tsx?$/),
+      ...files('bin', /\.js$/),
+    ].filter((name) => !/^lib\/(guest|jailer)|node_modules|\.next/.test(name));
     assert.ok(sources.length > 30);
     const used = new Set(sources.flatMap((name) => variablesOf(read(name))));
     for (const known of ['PORT', 'CODE_SANDBOX_TOKEN', 'NO_COLOR', 'GCE_METADATA_HOST'])

@@ -150,6 +150,61 @@ describe('infra/systemd', () => {
   });
 });
 
+/** What is wrong with a Dockerfile of the dashboard: no engine here builds it. */
+function faultsOf(text) {
+  const lines = text
+    .replace(/\\\n/g, ' ')
+    .split('\n')
+    .filter((line) => line && !line.startsWith('#'))
+    .map((line) => /^(\w+)\s+(.*)$/.exec(line) ?? [line, '', line]);
+  const faults = [];
+  const stages = [];
+  const last = {};
+  for (const [line, word, rest] of lines) {
+    last[word] = rest;
+    if (word === 'FROM') stages.push(rest);
+    else if (word === 'COPY') {
+      const [, stage, source] = /^(?:--from=(\w+) )?(\S+) \S+$/.exec(rest) ?? [];
+      if (!source) faults.push(line);
+      else if (stage ? !stages.some((one) => one.endsWith(` AS ${stage}`)) : !fs.existsSync(path.join(ROOT, source)))
+        faults.push(line);
+    } else if (!['RUN', 'WORKDIR', 'ENV', 'EXPOSE', 'USER', 'STOPSIGNAL', 'CMD'].includes(word)) faults.push(line);
+    if (/TOKEN|SECRET|PASSWORD|_KEY/.test(rest)) faults.push(line);
+  }
+  if (stages.at(-1) !== 'node:22-bookworm-slim') faults.push(`FROM ${stages.at(-1)}`);
+  if (last.USER !== 'node' || lines.findLastIndex(([, word]) => word === 'USER') < lines.length - 3)
+    faults.push(`USER ${last.USER}`);
+  if (!/HOSTNAME=0\.0\.0\.0 PORT=8080/.test(last.ENV ?? '') || last.EXPOSE !== '8080') faults.push(`ENV ${last.ENV}`);
+  if (last.CMD !== '["node", "apps/dashboard/server.js"]') faults.push(`CMD ${last.CMD}`);
+  return faults;
+}
+
+describe('apps/dashboard/Dockerfile', () => {
+  const text = read('apps/dashboard/Dockerfile');
+
+  it('copies what is there, is not root, listens where Cloud Run asks, and holds no secret', () => {
+    assert.deepEqual(faultsOf(text), []);
+    for (const [what, other] of [
+      ['COPY . .', 'COPY nowhere .'],
+      ['--from=build', '--from=other'],
+      ['USER node', 'USER root'],
+      ['PORT=8080', 'PORT=8080 CODE_SANDBOX_TOKEN=x'],
+      ['bookworm-slim', 'bookworm'],
+    ])
+      assert.equal(faultsOf(text.replace(what, other)).length, 1, `the control: ${other}`);
+  });
+
+  it('runs what the build of the app leaves, of scripts that are there', () => {
+    const scripts = (name) => Object.keys(JSON.parse(read(name)).scripts);
+    assert.ok(scripts('package.json').includes('setup') && scripts('apps/dashboard/package.json').includes('build'));
+    assert.match(read('apps/dashboard/next.config.ts'), /output: 'standalone'/);
+    assert.match(text, /npm run setup && cd apps\/dashboard && npm ci .* && npm run build/);
+    assert.match(text, /apps\/dashboard\/\.next\/standalone \.\//);
+    const ignored = read('.dockerignore').split('\n');
+    for (const name of ['.git', '**/node_modules', '**/.next', '**/.env*']) assert.ok(ignored.includes(name), name);
+  });
+});
+
 describe('the capabilities that are named', { skip: whyNot() }, () => {
   const start = (names) => startInGvisor({ token: TOKEN, capabilities: names.map((name) => `CAP_${name}`) });
 

@@ -205,29 +205,31 @@ describe('a step that fails', () => {
 });
 
 describe('the dashboard', () => {
-  it('that is neither in the repository nor deployed is said to be missing', async () => {
+  it('that is to be connected and is not there is said to be missing', async () => {
     const it = await deployed();
-    const run = await it.run(DASHBOARD);
+    const run = await it.run(DASHBOARD, ['--connect']);
     assert.equal(run.status, 1);
-    assert.match(run.out, /apps\/dashboard\/Dockerfile is not in this repository, and there is no service/);
+    assert.match(run.out, /there is no service opendoor-dashboard in us-central1 to connect/);
     assert.deepEqual(run.changes, []);
   });
 
   it('that is deployed is connected: URL, token, the right to call and to read; a second run changes nothing', async () => {
     const it = await deployed();
     addDashboard(it);
-    const run = await it.run(DASHBOARD);
+    const run = await it.run(DASHBOARD, ['--connect']);
     assert.equal(run.status, 0, run.out);
     assert.deepEqual(envOf(it.project, 'opendoor-dashboard'), {
       OWN: 'kept',
       CODE_SANDBOX_URL: 'https://opendoor-sandbox.example',
       CODE_SANDBOX_IDENTITY: 'metadata',
       CODE_SANDBOX_TOKEN: '1',
+      MIN_ISOLATION: 'gvisor',
+      DASHBOARD_HOSTS: 'dashboard.example',
     });
     const member = 'serviceAccount:dashboard@a-project.iam.gserviceaccount.com';
     assert.deepEqual(it.project.services[0].policy.bindings, [{ role: 'roles/run.invoker', members: [member] }]);
     assert.ok(it.project.secrets[0].policy.bindings[0].members.includes(member));
-    const again = await it.run(DASHBOARD);
+    const again = await it.run(DASHBOARD, ['--connect']);
     assert.equal(again.status, 0, again.out);
     assert.deepEqual(again.changes, []);
   });
@@ -236,7 +238,7 @@ describe('the dashboard', () => {
     const it = await deployed();
     addDashboard(it);
     it.project.subnets[0].privateIpGoogleAccess = true;
-    const run = await it.run(DASHBOARD);
+    const run = await it.run(DASHBOARD, ['--connect']);
     assert.equal(run.status, 1);
     assert.match(run.out, /WRONG opendoor-sandbox-subnet: has no Private Google Access/);
     assert.match(run.out, /is not connected to a sandbox that is not shut/);
@@ -247,7 +249,7 @@ describe('the dashboard', () => {
     const it = newProject();
     assert.equal((await it.run(SANDBOX, [], { FAKE_VERDICT: '1' })).status, 1);
     addDashboard(it);
-    const run = await it.run(DASHBOARD);
+    const run = await it.run(DASHBOARD, ['--connect']);
     assert.equal(run.status, 1);
     assert.match(run.out, /has not passed the smoke test\. Run infra\/gcp\/deploy-sandbox\.sh/);
     assert.deepEqual(run.changes, []);
@@ -258,7 +260,28 @@ describe('the dashboard', () => {
     const run = await it.run(DASHBOARD, [], { DASHBOARD_IMAGE: 'registry.example/dashboard:1' });
     assert.equal(run.status, 0, run.out);
     assert.match(run.out, /there is no opendoor-sandbox in us-central1: CODE_SANDBOX_URL is not set/);
-    assert.deepEqual(run.changes, ['iam service-accounts create opendoor-dashboard', 'run deploy opendoor-dashboard']);
+    assert.deepEqual(run.changes, [
+      'iam service-accounts create opendoor-dashboard',
+      'run deploy opendoor-dashboard',
+      'run services update opendoor-dashboard',
+    ]);
+    assert.deepEqual(envOf(it.project, 'opendoor-dashboard'), { DASHBOARD_HOSTS: 'opendoor-dashboard.example' });
+  });
+
+  it('is built, and never public; it keeps the names that it has, unless others are wanted', async () => {
+    const it = await deployed();
+    const first = await it.run(DASHBOARD, [], { DASHBOARD_HOSTS: 'a.example,b.example' });
+    assert.equal(first.status, 0, first.out);
+    assert.match(first.out, /docker build .*apps\/dashboard\/Dockerfile/);
+    const second = await it.run(DASHBOARD);
+    assert.equal(second.status, 0, second.out);
+    for (const { out } of [first, second])
+      assert.match(out, /run deploy opendoor-dashboard .*--no-allow-unauthenticated/);
+    const { DASHBOARD_HOSTS, MIN_ISOLATION } = envOf(it.project, 'opendoor-dashboard');
+    assert.deepEqual([DASHBOARD_HOSTS, MIN_ISOLATION], ['a.example,b.example', 'gvisor']);
+    const wrong = await it.run(DASHBOARD, [], { DASHBOARD_HOSTS: 'a;MIN_ISOLATION=process' });
+    assert.equal(wrong.status, 1);
+    assert.deepEqual(wrong.changes, []);
   });
 });
 
@@ -266,7 +289,7 @@ describe('a new token', () => {
   it('at no time does the dashboard hold one that the sandbox refuses', async () => {
     const it = await deployed();
     addDashboard(it);
-    assert.equal((await it.run(DASHBOARD)).status, 0);
+    assert.equal((await it.run(DASHBOARD, ['--connect'])).status, 0);
     const accepted = () => {
       const serving = it.project.revisions.find((one) => one.metadata.name === trafficOf(it.project)[0].revisionName);
       return serving.spec.containers[0].env.filter((one) => one.valueFrom).map((one) => one.valueFrom.secretKeyRef.key);
@@ -301,7 +324,7 @@ describe('a new token', () => {
   it('is not finished while the dashboard has the old one', async () => {
     const it = await deployed();
     addDashboard(it);
-    assert.equal((await it.run(DASHBOARD)).status, 0);
+    assert.equal((await it.run(DASHBOARD, ['--connect'])).status, 0);
     assert.notEqual((await it.run(ROTATE, [], { FAKE_FAIL: 'update opendoor-dashboard' })).status, 0);
     const run = await it.run(ROTATE, ['--finish']);
     assert.equal(run.status, 1);
