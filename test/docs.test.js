@@ -43,7 +43,7 @@ describe('docs/production.md', () => {
     // What is read in a cell is the cell's own; a jailer is set up by its own page.
     const sources = [
       ...files('lib', /\.js$/),
-      ...files('apps', /\.js$/),
+      ...files('apps/sandbox', /\.js$/),
       ...files('apps/dashboard/src', /\.tsx?$/),
       ...files('bin', /\.js$/),
     ].filter((name) => !/^lib\/(guest|jailer)|node_modules|\.next/.test(name));
