@@ -2,10 +2,15 @@
 // against peers that fail as real ones do.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { closeJail, lastFailures } from '@/lib/workflows/jail';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { closeJail, jailConfig, lastFailures } from '@/lib/workflows/jail';
 import { runWorkflow } from '@/lib/workflows/run-workflow';
+import { readStatus } from '@/lib/workflows/status';
 import type {
   CodeNode,
   JsonValue,
@@ -16,7 +21,14 @@ import type {
   WorkflowSettings,
 } from '@/lib/workflows/types';
 
-const NAMES = ['FIRECRACKER_SOCKET', 'CODE_SANDBOX_URL', 'CODE_SANDBOX_TOKEN', 'MIN_ISOLATION'];
+const NAMES = [
+  'FIRECRACKER_SOCKET',
+  'CODE_SANDBOX_URL',
+  'CODE_SANDBOX_TOKEN',
+  'CODE_SANDBOX_IDENTITY_TOKEN',
+  'MIN_ISOLATION',
+];
+const ROOT = path.join(process.cwd(), '..', '..');
 
 const js = (code: string, more: Partial<CodeNode> = {}): CodeNode => ({
   id: 'js',
@@ -88,6 +100,34 @@ async function withPeer(answer: Answer, use: () => Promise<void>): Promise<numbe
   }
 }
 
+/** `code-jail serve` on loopback, in a process of its own. */
+async function withService(use: () => Promise<void>): Promise<void> {
+  const token = 'a-token-of-the-test-0123456789';
+  const user = process.getuid?.() === 0 ? ['--user', '65532'] : [];
+  const serve = [process.execPath, path.join(ROOT, 'bin', 'code-jail.js'), 'serve', '--port', '0'];
+  const service = spawn(path.join(ROOT, 'build', 'Release', 'code-jail-launcher'), [...user, '--', ...serve], {
+    cwd: '/',
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { NODE_ENV: 'test', PATH: process.env.PATH, CODE_SANDBOX_TOKEN: token, CODE_SANDBOX_ALLOW_WEAK: '1' },
+  });
+  const exited = once(service, 'exit');
+  try {
+    for await (const line of createInterface(service.stdout)) {
+      const { event, at } = JSON.parse(line);
+      if (event !== 'listen') continue;
+      process.env.CODE_SANDBOX_URL = String(at).startsWith('http') ? at : `http://${at}`;
+      break;
+    }
+    process.env.CODE_SANDBOX_TOKEN = token;
+    service.stdout.resume();
+    await use();
+  } finally {
+    await closeJail();
+    service.kill('SIGTERM');
+    await exited;
+  }
+}
+
 const json = (response: http.ServerResponse, status: number, body: unknown, headers = {}) =>
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
 
@@ -115,6 +155,50 @@ export const CASES: Record<string, () => Promise<void>> = {
     assert.equal(last.error?.line, 2);
     assert.equal(last.error?.sourceLine, 'null.field;');
     assert.equal(last.code, undefined);
+  },
+  'TypeScript hands on as the others do, and its errors are on the lines that were written': async () => {
+    const ts = (code: string) => js(code, { id: 'ts', language: 'typescript' });
+    const types = 'interface In { n: number }\nconst given = input as In | null;\n';
+    const { last } = await run([ts(`${types}return given!.n + 1`)], { payload: { n: 41 } });
+    assert.equal(last.output, 42);
+    const failed = (await run([ts(`${types}return given!.n`)])).last;
+    assert.equal(failed.state, 'failed');
+    assert.equal(failed.error?.line, 3);
+  },
+  'a sandbox service runs both languages; its output comes, and its walls are said': async () => {
+    await withService(async () => {
+      const { state, last, events, outcomes } = await run(
+        [js('console.log("there"); return input + 1'), py('result = input * 2')],
+        { payload: 20 },
+      );
+      assert.equal(state, 'succeeded', JSON.stringify(last));
+      assert.equal(last.output, 42);
+      assert.equal(outcomes[1]?.jail?.backend, 'http');
+      assert.ok(events.some((event) => event.type === 'stdout' && event.text.includes('there')));
+      assert.equal((await run([js('throw new Error("mine")')])).state, 'failed');
+    });
+  },
+  'the identity token of the environment goes to the platform before the service': async () => {
+    const seen: unknown[] = [];
+    const hear: Answer = (request, response) => {
+      seen.push(request.headers['x-serverless-authorization']);
+      response.writeHead(403).end();
+    };
+    await withPeer(hear, async () => {
+      await run([js('return 1')]);
+      process.env.CODE_SANDBOX_IDENTITY_TOKEN = 'an.identity.token';
+      await run([js('return 1')]);
+    });
+    assert.deepEqual(seen, [undefined, 'Bearer an.identity.token']);
+    assert.equal(jailConfig({ NODE_ENV: 'test' }).headers, undefined);
+  },
+  'the status names no host and no path': async () => {
+    process.env.FIRECRACKER_SOCKET = '/nonexistent/jailer.sock';
+    const status = await readStatus();
+    assert.equal(status.reachable, false);
+    assert.equal(status.error?.code, 'ERR_JAIL_UNAVAILABLE');
+    assert.match(status.error?.message ?? '', /cannot be reached/);
+    assert.doesNotMatch(JSON.stringify(status), /nonexistent|jailer\.sock/);
   },
   'a time-out is one, with what was written before': async () => {
     const { last } = await run([py('print("before", flush=True)\nwhile True: pass', { timeoutMs: 500 })]);

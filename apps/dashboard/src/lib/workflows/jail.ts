@@ -29,6 +29,9 @@ export function jailConfig(env: NodeJS.ProcessEnv = process.env): JailConfig {
     url: env.CODE_SANDBOX_URL,
     token: env.CODE_SANDBOX_TOKEN,
     ...(env.CODE_SANDBOX_IDENTITY && { identity: env.CODE_SANDBOX_IDENTITY as 'metadata' }),
+    ...(env.CODE_SANDBOX_IDENTITY_TOKEN && {
+      headers: { 'x-serverless-authorization': `Bearer ${env.CODE_SANDBOX_IDENTITY_TOKEN}` },
+    }),
     ...(env.CODE_SANDBOX_AUDIENCE && { audience: env.CODE_SANDBOX_AUDIENCE }),
   };
 }

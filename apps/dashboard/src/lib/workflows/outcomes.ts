@@ -116,7 +116,10 @@ export function outcomeOfResult(nodeId: string, run: IsolatedRunResult<JsonValue
   };
 }
 
-const factsOf = (error: JailError) => FAILURES[error.code] ?? FAILURES.ERR_JAIL_UNAVAILABLE;
+const factsOf = ({ code }: { code: string }) => FAILURES[code as JailErrorCode] ?? FAILURES.ERR_JAIL_UNAVAILABLE;
+
+/** What a browser may read of a jail's error. */
+export const publicError = (error: { code: string }) => ({ code: error.code, message: factsOf(error).message });
 
 export function outcomeOfFailure(nodeId: string, error: JailError): NodeOutcome {
   const { state, message, hint } = factsOf(error);

@@ -3,6 +3,7 @@
 
 import { type Doctor, doctor } from 'code-jail';
 import { deploymentIsolation, jailStats, lastFailures, lastJail } from './jail';
+import { publicError } from './outcomes';
 import type { StatusReport } from './types';
 
 const HOLDS_MS = 10000;
@@ -34,7 +35,7 @@ function languagesOf(found: Doctor): StatusReport['languages'] {
     language,
     ok,
     runtime,
-    error: error?.message ?? null,
+    error: error && publicError(error).message,
   }));
 }
 
@@ -47,7 +48,7 @@ export async function readStatus(): Promise<StatusReport> {
   };
   try {
     const found = await look();
-    const failed = found.runtimes.find((one) => one.error)?.error ?? null;
+    const failure = found.error ?? found.runtimes.find((one) => one.error)?.error ?? null;
     return {
       ...rest,
       selects: found.selects,
@@ -57,10 +58,10 @@ export async function readStatus(): Promise<StatusReport> {
       version: found.version,
       languages: languagesOf(found),
       checkedAt: new Date(last?.at ?? Date.now()).toISOString(),
-      error: found.error ?? failed,
+      error: failure && publicError(failure),
     };
   } catch (error) {
-    const { code = 'ERR_INTERNAL', message } = error as Error & { code?: string };
+    const { code = 'ERR_INTERNAL' } = error as Error & { code?: string };
     return {
       ...rest,
       selects: null,
@@ -69,7 +70,7 @@ export async function readStatus(): Promise<StatusReport> {
       ready: false,
       version: '',
       languages: [],
-      error: { code, message },
+      error: publicError({ code }),
     };
   }
 }
