@@ -134,6 +134,49 @@ describe('in a cell', () => {
       ]);
     });
 
+  const LINKS = {
+    javascript:
+      'const fs = require("node:fs");\nfs.mkdirSync("o");\nfor (let i = 0; i < 600; i++) fs.symlinkSync("/x", "o/" + i);\nfs.writeFileSync("big", Buffer.alloc(9 << 20));',
+    python:
+      'import os\nos.mkdir("o")\nfor i in range(600):\n    os.symlink("/x", "o/%d" % i)\nopen("big", "wb").write(bytes(9 << 20))\n',
+  };
+  const SHUT = {
+    javascript:
+      'const fs = require("node:fs");\nfor (const name of ["shut", "bare"]) {\n  fs.mkdirSync(name);\n  fs.writeFileSync(name + "/a", "");\n}\nfs.writeFileSync("b", "");\nfs.chmodSync("shut", 0);\nfs.chmodSync("bare", 0o444);\nreturn 7;',
+    python:
+      'import os\nfor name in ("shut", "bare"):\n    os.mkdir(name)\n    open(name + "/a", "w")\nopen("b", "w")\nos.chmod("shut", 0)\nos.chmod("bare", 0o444)\nresult = 7\n',
+  };
+  const FULL = {
+    javascript:
+      'const fs = require("node:fs");\nfs.mkdirSync("o");\nfor (let i = 0; i < 256; i++) fs.writeFileSync("o/" + i, "");',
+    python: 'import os\nos.mkdir("o")\nfor i in range(256):\n    open("o/%d" % i, "w")\n',
+  };
+  for (const language of ['javascript', 'python']) {
+    it(`${language}: however much is missing, of each name that was asked for something is told`, async () => {
+      const { status, filesMissing } = await run(LINKS[language], { collect: ['o', 'big', 'none'] }, language);
+      assert.equal(status, 'ok');
+      assert.deepEqual(filesMissing.slice(-3), [
+        { path: 'o', reason: 'too_many' },
+        { path: 'big', reason: 'too_large' },
+        { path: 'none', reason: 'absent' },
+      ]);
+    });
+
+    it(`${language}: a folder that cannot be read costs neither the result nor the other files`, async () => {
+      const got = await run(SHUT[language], { collect: ['shut', 'bare', 'shut/a', 'b'] }, language);
+      assert.deepEqual([got.status, got.result, Object.keys(got.files)], ['ok', 7, ['b']]);
+      assert.deepEqual(
+        got.filesMissing,
+        ['shut', 'bare/a', 'shut/a'].map((path) => ({ path, reason: 'unreadable' })),
+      );
+    });
+
+    it(`${language}: a file that is there already is not missing where no more may come`, async () => {
+      const { files, filesMissing } = await run(FULL[language], { collect: ['o', 'o/1'] }, language);
+      assert.deepEqual([Object.keys(files).length, filesMissing], [256, []]);
+    });
+  }
+
   it('8 MiB go in and come out again, and the text form of the result stays apart', async () => {
     const bytes = Buffer.alloc(FILES.bytes, 'abc');
     const got = await run('return 1.5;', { files: { 'a/b': bytes }, collect: ['a'], resultAs: 'text', memoryMb: 512 });

@@ -16,8 +16,8 @@ const slice = uncurry(String.prototype.slice);
 const indexOf = uncurry(String.prototype.indexOf);
 const exec = uncurry(RegExp.prototype.exec);
 
-// As lib/files.js has them.
-const MOST = { __proto__: null, files: 256, bytes: 8 << 20, missing: 500, visited: 10000, pathBytes: 255, levels: 16 };
+// As lib/files.js has them. What is missing in folders leaves room for a word on each of 64 names.
+const MOST = { __proto__: null, files: 256, bytes: 8 << 20, missing: 436, visited: 10000, pathBytes: 255, levels: 16 };
 
 /** @param {string} root @param {Record<string, string | { base64: string }>} files */
 function writeFiles(root, files) {
@@ -49,8 +49,7 @@ class Collection {
   }
 
   miss(path, reason) {
-    if (++this.missed > MOST.missing) return;
-    const separator = this.missing === '' ? '' : ',';
+    const separator = this.missed++ === 0 ? '' : ',';
     this.missing += `${separator}{"path":${stringify(path)},"reason":"${reason}"}`;
   }
 
@@ -58,7 +57,7 @@ class Collection {
   add(path) {
     for (let at = indexOf(path, '/', 0); at >= 0; at = indexOf(path, '/', at + 1)) {
       const kind = kindOf(`${this.root}/${slice(path, 0, at)}`);
-      if (kind !== 'folder') return this.miss(path, kind === 'link' ? 'link' : 'absent');
+      if (kind !== 'folder') return this.miss(path, kind === 'link' || kind === 'unreadable' ? kind : 'absent');
     }
     this.take(path, path);
   }
@@ -68,23 +67,37 @@ class Collection {
     const kind = kindOf(`${this.root}/${path}`);
     if (kind === 'folder') return this.addFolder(path, asked);
     if (kind !== 'file') this.miss(path, kind);
-    else if (this.count >= MOST.files) {
-      this.miss(asked, 'too_many');
-      return false;
-    } else if (this.seen[path] === undefined) this.read(path);
+    else if (this.seen[path] === undefined) {
+      if (this.count >= MOST.files) return this.stop(asked);
+      this.read(path);
+    }
     return true;
   }
 
+  /** @returns {boolean} false */
+  stop(asked) {
+    this.miss(asked, 'too_many');
+    return false;
+  }
+
   addFolder(path, asked) {
-    const folder = opendirSync(`${this.root}/${path}`);
+    let folder;
+    try {
+      folder = opendirSync(`${this.root}/${path}`);
+    } catch {
+      this.miss(path, 'unreadable');
+      return true;
+    }
     let more = true;
+    let isBad = false;
     for (let entry = folder.readSync(); entry !== null && more; entry = folder.readSync()) {
       const inner = `${path}/${entry.name}`;
-      if (++this.visited > MOST.visited) {
-        this.miss(asked, 'too_many');
-        more = false;
-      } else if (!isPath(inner)) this.miss(path, 'bad_name');
-      else more = this.take(inner, asked);
+      if (++this.visited > MOST.visited || this.missed >= MOST.missing) more = this.stop(asked);
+      else if (isPath(inner)) more = this.take(inner, asked);
+      else if (!isBad) {
+        isBad = true;
+        this.miss(path, 'bad_name');
+      }
     }
     folder.closeSync();
     return more;
@@ -112,8 +125,8 @@ function kindOf(file) {
   let found;
   try {
     found = lstatSync(file);
-  } catch {
-    return 'absent';
+  } catch (error) {
+    return error.code === 'ENOENT' || error.code === 'ENOTDIR' ? 'absent' : 'unreadable';
   }
   const type = found.mode & S_IFMT;
   if (type === S_IFLNK || (type === S_IFREG && found.nlink > 1)) return 'link';

@@ -7,8 +7,8 @@ import json
 import os
 import stat
 
-# As lib/files.js has them.
-FILES, BYTES, MISSING, VISITED, PATH_BYTES, LEVELS = 256, 8 << 20, 500, 10000, 255, 16
+# As lib/files.js has them. What is missing in folders leaves room for a word on each of 64 names.
+FILES, BYTES, MISSING, VISITED, PATH_BYTES, LEVELS = 256, 8 << 20, 436, 10000, 255, 16
 
 
 def write(root, files):
@@ -29,8 +29,7 @@ class Collection:
         self.room, self.visited = BYTES, 0
 
     def miss(self, path, reason):
-        if len(self.missing) < MISSING:
-            self.missing.append({'path': path, 'reason': reason})
+        self.missing.append({'path': path, 'reason': reason})
 
     def add(self, path):
         """Every folder on the way is looked at: a link is none."""
@@ -38,7 +37,7 @@ class Collection:
         for end in range(1, len(parts)):
             kind = kind_of(os.path.join(self.root, *parts[:end]))
             if kind != 'folder':
-                return self.miss(path, 'link' if kind == 'link' else 'absent')
+                return self.miss(path, kind if kind in ('link', 'unreadable') else 'absent')
         try:
             self.take(path)
         except TooMany:
@@ -61,15 +60,21 @@ class Collection:
         self.files[path] = {'base64': base64.b64encode(found).decode('ascii')}
 
     def add_folder(self, path):
-        with os.scandir(os.path.join(self.root, path)) as entries:
+        try:
+            folder = os.scandir(os.path.join(self.root, path))
+        except OSError:
+            return self.miss(path, 'unreadable')
+        bad = False
+        with folder as entries:
             for entry in entries:
                 self.visited += 1
-                if self.visited > VISITED:
+                if self.visited > VISITED or len(self.missing) >= MISSING:
                     raise TooMany
                 inner = path + '/' + entry.name
                 if is_path(inner):
                     self.take(inner)
-                else:
+                elif not bad:
+                    bad = True
                     self.miss(path, 'bad_name')
 
 
@@ -84,8 +89,10 @@ def is_path(path):
 def kind_of(path):
     try:
         found = os.lstat(path)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return 'absent'
+    except OSError:
+        return 'unreadable'
     if stat.S_ISLNK(found.st_mode) or stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
         return 'link'
     return 'file' if stat.S_ISREG(found.st_mode) else 'folder' if stat.S_ISDIR(found.st_mode) else 'not_a_file'
