@@ -64,7 +64,11 @@ function readFiles(files, most) {
 
 /** @param {string | Uint8Array} content */
 function textOf(content) {
-  if (typeof content === 'string') return JSON.stringify(content);
+  if (typeof content === 'string') {
+    const text = JSON.stringify(content);
+    // A control character takes six; of many of them base64 is shorter, and fits into a service's body.
+    return text.length <= 2 * content.length + 2 ? text : textOf(Buffer.from(content));
+  }
   const { buffer, byteOffset, byteLength } = content;
   return `{"base64":"${Buffer.from(buffer, byteOffset, byteLength).toString('base64')}"}`;
 }

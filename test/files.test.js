@@ -38,6 +38,13 @@ describe('files of a request', () => {
     assert.equal(readRequest({ ...good, collect: [] }, limits).files, '"collect":[]');
   });
 
+  it('travel in no more than base64 takes, whatever a text holds', () => {
+    const { files } = readRequest({ ...good, files: { a: '\0'.repeat(FILES.bytes - 2) + '\u00e9' } }, limits);
+    assert.ok(files.length < 1.4 * FILES.bytes, `${files.length}`);
+    const bytes = Buffer.from(JSON.parse(`{${files}}`).files.a.base64, 'base64');
+    assert.ok(bytes.equals(Buffer.concat([Buffer.alloc(FILES.bytes - 2), Buffer.from('\u00e9')])));
+  });
+
   it('takes a view of a larger buffer as what it shows', () => {
     const { files } = readRequest({ ...good, files: { a: new Uint8Array([1, 2, 3]).subarray(1, 2) } }, limits);
     assert.equal(files, '"files":{"a":{"base64":"Ag=="}}');
@@ -248,6 +255,19 @@ describe('over HTTP', () => {
       assert.equal(result, 1);
       assert.ok(bytes.equals(files.a));
     }
+  });
+
+  it('a text of control characters is as long as it may be', async () => {
+    const code = 'return require("fs").statSync("a").size;';
+    const request = { language: 'javascript', code, files: { a: '\0'.repeat(FILES.bytes) }, memoryMb: 512 };
+    assert.equal((await jail.runCode(request)).result, FILES.bytes);
+  });
+
+  it('base64 of more than files may have is refused before it is read', async () => {
+    const { json } = await service.post(
+      `{"language":"javascript","code":"return 1","files":{"a":{"base64":"${'*'.repeat(16 << 20)}"}}}`,
+    );
+    assert.match(json.error.message, /^files are over 8388608 bytes in all/);
   });
 
   it('a body whose files are none is refused, naming the field', async () => {

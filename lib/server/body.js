@@ -123,6 +123,8 @@ async function parseBody(body, what = 'the body') {
 }
 
 const FILE_START = Buffer.from('{"base64":"');
+// What all of base64 may take, its objects included; more is not looked at.
+const FILES_BYTES = (FILES.bytes / 3) * 4 + FILES.count * OTHER_BYTES;
 
 // Each value is a string, or an object around one, and no other structure: parsed whole, a
 // hostile one would take this thread seconds.
@@ -132,10 +134,13 @@ function readFiles(text) {
   if (marks === undefined) return null;
   if (marks === null) throw invalid(`files has too many entries; the limit is ${FILES.count}`);
   const files = [];
+  let bytes = 0;
   for (let i = 0; i < marks.length; i += 4) {
     const [from, behind, at, end] = marks.slice(i, i + 4);
     const path =
       behind - from <= 6 * FILES.pathBytes + 2 ? JSON.parse(text.toString('utf8', from, behind)) : 'x'.repeat(999);
+    if (text[at] === 123) bytes += end - at;
+    if (bytes > FILES_BYTES) throw invalid(`files are over ${FILES.bytes} bytes in all; that is the limit`);
     files.push([path, readFile(text.subarray(at, end))]);
   }
   const names = new Set(files.map(([path]) => path));
