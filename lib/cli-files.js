@@ -18,6 +18,9 @@ function readFiles(pairs) {
       throw new FilesError(`--file ${pair}: ${error.message}`);
     }
   });
+  const names = entries.map(([name]) => name);
+  const twice = names.find((name, i) => names.indexOf(name) < i);
+  if (twice !== undefined) throw new FilesError(`--file ${twice}=…: this name is there twice`);
   return Object.fromEntries(entries);
 }
 

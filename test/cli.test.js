@@ -112,6 +112,7 @@ describe('code-jail run', () => {
       [['--out', 'x'], /--out: what/],
       [['--file', 'a'], /--file a: NAME=PATH/],
       [['--file', 'a=nowhere'], /--file a=nowhere: ENOENT/],
+      [['--file', 'in.txt=files.py'], /--file in\.txt=…: this name is there twice/],
       [['--file', '../a=given.txt'], /"\.\.\/a"/],
     ]) {
       const { code: exit, err } = await cli([...args, ...wrong]);
