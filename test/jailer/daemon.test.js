@@ -17,6 +17,7 @@ const { until } = require('../helpers/baseline.js');
 const { ask, post } = require('../helpers/jailer.js');
 const { answerTo } = require('../helpers/peer.js');
 const { socketPath } = require('../helpers/socket-peer.js');
+const { stamp } = require('../../lib/jailer/answer.js');
 
 const JOB = { language: 'javascript', code: 'return 1', id: 'job' };
 const logged = [];
@@ -60,6 +61,16 @@ describe('one line in', () => {
       assert.ok(result.usage.queueMs >= 0.25 && result.usage.runMs === 1.5);
     }
     assert.equal(JSON.parse(await ask(file, JSON.stringify(JOB), { half: true })).result, 2, 'without a line end');
+  });
+
+  it('line ends between the values of an answer become blanks, and its bytes stay those that came', async () => {
+    const text = '{"id":"a","status":"ok","result":[1,\r\n2\n,"\\n"]}';
+    const answer = Buffer.from(text);
+    const { parts } = await stamp({ answer, isolation: null }, { id: 'a', asText: false, queuedMs: 0 });
+    const line = Buffer.concat(parts).toString();
+    assert.equal(line.search(/[\r\n]/), line.length - 1);
+    assert.deepEqual(JSON.parse(line).result, [1, 2, '\n']);
+    assert.equal(answer.toString(), text);
   });
 
   it('the engine gets the whole request, on one line, without what is judged here', async () => {
