@@ -13,7 +13,7 @@ const { connectUnix } = require('../lib/jailer/guest-channel.js');
 const cases = require('./cases.js');
 const { until } = require('./helpers/baseline.js');
 const { guestOfMany, startMicrovm, whyNot } = require('./helpers/microvm.js');
-const { matches } = require('./helpers/run.js');
+const { asWire, matches } = require('./helpers/run.js');
 
 const skip = whyNot();
 const ALL = process.env.CODE_JAIL_TEST_MICROVM === 'all';
@@ -68,10 +68,10 @@ describe('cases from the field, through the agent of an emulated guest', { skip 
       const { id, language, code, input = null } = one;
       const { maxMs: _, ...expect } = one.expect;
       // What an emulated processor does in its time is not the question.
-      socket.write(`${JSON.stringify({ id, language, code, input, timeoutMs: 60000, ...one.options })}\n`);
+      socket.write(`${JSON.stringify({ id, language, code, input, timeoutMs: 60000, ...asWire(one.options) })}\n`);
       const result = JSON.parse(await nextLine());
       assert.equal(result.id, id, JSON.stringify(result).slice(0, 500));
-      matches(result, expect);
+      matches(result, asWire(expect));
       assert.equal(result.jail.isolation, 'process');
       assert.ok(result.jail.layers.includes('seccomp') && result.jail.layers.includes('landlock'));
     });

@@ -55,4 +55,15 @@ function isPlain(value) {
 const DENIED =
   /^(EPERM|EACCES|ENOENT|ESRCH|ENOSYS|EROFS|ENOTDIR|EAFNOSUPPORT|EPROTONOSUPPORT|ENETUNREACH|ENETDOWN|EAI_AGAIN|ENOTFOUND|ECONNREFUSED|ERR_ACCESS_DENIED)$/;
 
-module.exports = { openJail, body, probe, matches, DENIED };
+const inBase64 = (files) =>
+  Object.fromEntries(
+    Object.entries(files).map(([name, bytes]) => [
+      name,
+      typeof bytes === 'string' ? bytes : { base64: Buffer.from(bytes).toString('base64') },
+    ]),
+  );
+
+/** A case's options, or what it expects, as a body or a line has them: bytes are text. */
+const asWire = (fields = {}) => (fields.files ? { ...fields, files: inBase64(fields.files) } : fields);
+
+module.exports = { openJail, body, probe, matches, asWire, DENIED };

@@ -10,7 +10,7 @@ const { verify } = require('../../lib/verify.js');
 const cases = require('../cases.js');
 const conventions = require('../guest/conventions.js');
 const { startInGvisor, whyNot } = require('../../scripts/in-gvisor.js');
-const { matches } = require('../helpers/run.js');
+const { asWire, matches } = require('../helpers/run.js');
 const { ask, bearer, js, post, py, waitFor, EXEC, TOKEN } = require('../helpers/service.js');
 
 const skip = whyNot();
@@ -36,10 +36,10 @@ async function probe(job) {
 
 async function perform({ language, code, input = null, options, expect }, over = {}) {
   const { maxMs: _, ...expected } = expect;
-  const { status, json, text } = await service.post({ language, code, input, ...options });
+  const { status, json, text } = await service.post({ language, code, input, ...asWire(options) });
   assert.equal(status, 200, text);
   try {
-    matches(json, { ...expected, ...over });
+    matches(json, { ...asWire(expected), ...over });
   } catch (error) {
     error.message += `\nthe run: ${text.slice(0, 2000)}`;
     throw error;
