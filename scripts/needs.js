@@ -1,6 +1,6 @@
 'use strict';
 // What the tests, or the linters and fuzzers, want of the machine beyond the build:
-// `node scripts/needs.js tests|checks`. Where it cannot be installed this says what that
+// `node scripts/needs.js NAME`. Where it cannot be installed this says what that
 // means, and the tests that miss something skip with a reason.
 
 const { execFileSync } = require('node:child_process');
@@ -41,6 +41,16 @@ const LISTS = {
       what: 'a shared libcurl, for a build without the static one',
       packages: ['libcurl4-openssl-dev'],
       has: () => runs('pkg-config', '--exists', 'libcurl'),
+    },
+  ],
+  arm64: [
+    tool('qemu-aarch64-static', 'an emulator', ['qemu-user-static']),
+    tool('aarch64-linux-gnu-gcc', 'a cross compiler', ['gcc-aarch64-linux-gnu', 'libc6-dev-arm64-cross']),
+    tool('readelf', 'what a binary binds to', ['binutils']),
+    {
+      what: 'its C++ library',
+      packages: ['libstdc++6-arm64-cross'],
+      has: () => fs.existsSync('/usr/aarch64-linux-gnu/lib/libstdc++.so.6'),
     },
   ],
   dashboard: [tool('chromium', 'a browser'), tool('runsc', 'gVisor'), tool('ip', 'network namespaces', ['iproute2'])],

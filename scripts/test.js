@@ -18,7 +18,7 @@ const ROOT = path.join(__dirname, '..');
 const REPORT = process.env.CODE_JAIL_TEST_REPORT ?? path.join(ROOT, '.cache', 'test-report.txt');
 const MOST_AGAIN = 3;
 /** `npm run test:package` and so on: below test/. */
-const SUITES = ['package', 'consumers', 'dashboard'];
+const SUITES = ['package', 'consumers', 'dashboard', 'arm64'];
 
 function testFiles(patterns) {
   const isOwn = (name) => SUITES.some((suite) => name.startsWith(path.join('test', suite, path.sep)));
