@@ -48,8 +48,9 @@ function pack(out) {
   const stage = fs.mkdtempSync(path.join(os.tmpdir(), 'code-jail-pack-'));
   try {
     const own = manifest();
-    for (const name of [...own.files, 'README.md', 'LICENSE']) {
-      if (name !== 'prebuilds') fs.cpSync(path.join(ROOT, name), path.join(stage, name), { recursive: true });
+    const kept = own.files.filter((name) => name !== 'prebuilds' && !name.startsWith('!')); // npm leaves out what ! says
+    for (const name of [...kept, 'README.md', 'LICENSE']) {
+      fs.cpSync(path.join(ROOT, name), path.join(stage, name), { recursive: true });
     }
     fs.writeFileSync(path.join(stage, 'package.json'), `${JSON.stringify(own, null, 2)}\n`);
     const prebuilds = path.join(ROOT, 'prebuilds');

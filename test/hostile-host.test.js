@@ -302,6 +302,19 @@ describe('starved hosts', () => {
     assert.equal(await host.line(/^results/), 'results 42');
     await host.exited;
   });
+
+  it('at a lower priority than cells have, it works, and behind the same walls', async () => {
+    const host = startHost('simple', [], { shell: 'renice -n 19 $$ >/dev/null', env });
+    assert.equal(await host.line(/^results/), 'results 42');
+    await host.exited;
+    const layers = (prefix) => {
+      const code =
+        "require('./lib').runCode({ language: 'python', code: '' }).then((run) => console.log(JSON.stringify(run.jail.layers)))";
+      const [program, ...args] = [...prefix, process.execPath, '-e', code];
+      return JSON.parse(execFileSync(program, args, { cwd: path.join(__dirname, '..'), encoding: 'utf8', env }));
+    };
+    assert.deepEqual(layers(['nice', '-n', '19']), layers([]));
+  });
 });
 
 describe('requests that are none', () => {

@@ -191,8 +191,9 @@ int cell_enter(const struct cell_plan *plan, uint32_t cell, int tmpfs[2], struct
   }
 
   // Lower priority needs no right. Before the uid changes, because some
-  // kernels ask the right of the old one to touch a task of the new.
-  if (plan->nice > 0 && setpriority(PRIO_PROCESS, 0, plan->nice) < 0) {
+  // kernels ask the right of the old one to touch a task of the new. A host that
+  // is lower still has given us that: to raise it would need a right.
+  if (plan->nice > getpriority(PRIO_PROCESS, 0) && setpriority(PRIO_PROCESS, 0, plan->nice) < 0) {
     result = cell_fail(error, errno, "priority", "%s", strerror(errno));
     goto fail;
   }
