@@ -1,6 +1,6 @@
 'use strict';
-// Runs the tests: `npm test [-- FILE-PATTERN...]`; without a pattern all but the suites that
-// install hundreds of megabytes, which have scripts of their own (SUITES). Everything is under node's
+// Runs the tests: `npm test [-- FILE-PATTERN...]`; the suites that install hundreds of
+// megabytes have scripts of their own (SUITES), and are meant by no pattern but their path. Everything is under node's
 // own runner (test/c.test.js compiles and runs the C tests), so that its summary
 // is the summary. What passed, failed or was skipped is also written to
 // .cache/test-report.txt (or $CODE_JAIL_TEST_REPORT), for CI.
@@ -26,7 +26,10 @@ function testFiles(patterns) {
     .readdirSync(path.join(ROOT, 'test'), { recursive: true })
     .map((name) => path.join('test', String(name)))
     .filter((name) => /\.test\.js$/.test(name))
-    .filter((name) => (patterns.length === 0 ? !isOwn(name) : patterns.some((pattern) => name.includes(pattern))))
+    .filter(
+      (name) => !isOwn(name) || patterns.some((pattern) => pattern.startsWith('test/') && name.startsWith(pattern)),
+    )
+    .filter((name) => patterns.length === 0 || patterns.some((pattern) => name.includes(pattern)))
     .sort();
 }
 
